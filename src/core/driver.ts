@@ -1,0 +1,32 @@
+import type { Cell, CellSpec, CellSummary } from './cell.ts';
+import type { Enforcement } from './enforcement.ts';
+
+export type Probe =
+  | {
+      readonly ok: true;
+      /** For people and receipts, such as `crun 1.8.1`. */
+      readonly runtime: string;
+      readonly enforcement: Enforcement;
+      /** What is weaker than it could be here, and the command that mends it. */
+      readonly notes: readonly Note[];
+    }
+  | { readonly ok: false; readonly problem: string; readonly remedy: string };
+
+export interface Note {
+  readonly text: string;
+  readonly remedy?: string;
+}
+
+/** A way to make cells. Vendor-free: nothing of a runtime's own words crosses this line. */
+export interface Driver {
+  readonly name: string;
+  /** Can it serve here, and who enforces what? Has no side effects that outlive it. */
+  probe(): Promise<Probe>;
+  create(spec: CellSpec): Promise<Cell>;
+  /** The live cells of this instance. */
+  list(): CellSummary[];
+  /** Removes what instances that are no longer alive left behind; never touches a living one. Returns cell ids. */
+  reclaim(): Promise<string[]>;
+  /** Disposes every cell of this instance and everything the driver itself holds. */
+  close(): Promise<void>;
+}

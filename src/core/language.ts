@@ -1,0 +1,81 @@
+import * as z from 'zod';
+
+/** How to run one language. Operators add entries by configuration alone. */
+export const Language = z.strictObject({
+  extension: z
+    .string()
+    .regex(/^\.?[A-Za-z0-9]{1,16}$/)
+    .transform((text) => text.replace(/^\./, ''))
+    .describe('extension of the code file, with or without the dot'),
+  command: z
+    .array(z.string().min(1))
+    .min(1)
+    .refine((words) => words.some((word) => word.includes('{filepath}')), 'must contain {filepath}')
+    .describe('argv that runs the file; {filepath} stands for it'),
+  image: z.string().min(1).optional().describe('container image, for drivers that use images'),
+  hot: z
+    .strictObject({
+      command: z.array(z.string().min(1)).min(1),
+      env: z.record(z.string(), z.string()).default({}),
+    })
+    .optional()
+    .describe('argv of an interpreter that boots first and waits for the code (see guest/README.md)'),
+  package: z.string().min(1).optional().describe('Debian package that brings the interpreter'),
+});
+export type Language = z.infer<typeof Language>;
+export type LanguageTable = Readonly<Record<string, Language>>;
+
+export const LanguageName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_+-]{0,31}$/, 'a lower-case word of at most 32 letters, digits, _, + or -');
+
+/** The languages that come with Hotcell. */
+export const BUILT_IN_LANGUAGES: LanguageTable = {
+  python: {
+    extension: 'py',
+    image: 'python:3.10-slim',
+    command: ['python3', '-u', '{filepath}'],
+    hot: {
+      command: ['python3', '-u', '{filepath}'],
+      env: { PYTHONPATH: '{guest}/bootstrap/python' },
+    },
+    package: 'python3',
+  },
+  ruby: {
+    extension: 'rb',
+    image: 'ruby:3.2-slim',
+    command: ['ruby', '{filepath}'],
+    hot: { command: ['ruby', '{guest}/bootstrap/ruby.rb', '{filepath}'], env: {} },
+    package: 'ruby',
+  },
+  javascript: {
+    extension: 'js',
+    image: 'node:24-slim',
+    command: ['node', '{filepath}'],
+    hot: { command: ['node', '-r', '{guest}/bootstrap/node.cjs', '{filepath}'], env: {} },
+  },
+  typescript: {
+    extension: 'ts',
+    image: 'oven/bun:1-slim',
+    command: ['bun', '--no-install', '{filepath}'],
+    hot: { command: ['bun', '--no-install', '--preload', '{guest}/bootstrap/bun.ts', '{filepath}'], env: {} },
+  },
+  bash: {
+    extension: 'sh',
+    image: 'bash:5',
+    command: ['bash', '{filepath}'],
+    hot: { command: ['bash', '{filepath}'], env: { BASH_ENV: '{guest}/bootstrap/bash.sh' } },
+    package: 'bash',
+  },
+};
+
+/** The argv and environment that start a language's interpreter so that it waits for a job. */
+export function toHotCommand(language: Language, filepath: string): { argv: [string, ...string[]]; env: Record<string, string> } {
+  const fill = (words: readonly string[]): string[] => words.map((word) => word.replaceAll('{filepath}', () => filepath));
+  const [program, ...rest] =
+    language.hot === undefined
+      ? ['bash', '{guest}/bootstrap/command.sh', filepath, ...fill(language.command)]
+      : fill(language.hot.command);
+  if (program === undefined) throw new RangeError('a language needs a command');
+  return { argv: [program, ...rest], env: { ...language.hot?.env } };
+}

@@ -1,0 +1,30 @@
+import type { Job } from '../core/job.ts';
+
+/** What a bootstrap writes to stdout, once, when its interpreter has booted and waits for a job. */
+export const READY_BYTE = 0x06;
+
+const encoder = new TextEncoder();
+
+/** A job as the bootstraps in `guest/` read it: fields of `<byte length>\n<bytes>`, in a fixed order. */
+export function encodeJobFrame(job: Job): Uint8Array {
+  const fields: Uint8Array[] = [encoder.encode(job.code)];
+  const count = (items: number): void => void fields.push(encoder.encode(String(items)));
+  count(job.args.length);
+  for (const argument of job.args) fields.push(encoder.encode(argument));
+  const variables = Object.entries(job.env);
+  count(variables.length);
+  for (const [name, value] of variables) fields.push(encoder.encode(`${name}=${value}`));
+  count(job.files.length);
+  for (const file of job.files) fields.push(encoder.encode(file.path), file.content);
+  return join(fields.flatMap((field) => [encoder.encode(`${field.length}\n`), field]));
+}
+
+function join(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
+  }
+  return whole;
+}

@@ -1,0 +1,116 @@
+import * as z from 'zod';
+import { PROMISES } from '../core/enforcement.ts';
+import { relativePathProblem } from '../core/job.ts';
+
+const wellFormed = (text: string): boolean => text.isWellFormed();
+const withoutNul = (text: string): boolean => !text.includes('\0');
+
+/** Text that may hold any character, NUL included. */
+const Text = z.string().refine(wellFormed, 'must be well-formed Unicode (it has a lone surrogate)');
+/** Text that ends up as a file of code, an argument or a variable, where NUL cannot stand. */
+const PlainText = Text.refine(withoutNul, 'must not contain NUL characters');
+
+const ExtraFile = z
+  .strictObject({
+    path: PlainText.superRefine((path, context) => {
+      const problem = relativePathProblem(path);
+      if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
+    }).describe('relative path beside the code'),
+    content: Text,
+    encoding: z.enum(['utf8', 'base64']).default('utf8'),
+  })
+  .refine((file) => file.encoding !== 'base64' || isBase64(file.content), {
+    path: ['content'],
+    message: 'must be base64 when encoding is base64',
+  });
+
+function isBase64(text: string): boolean {
+  return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
+}
+
+/** Body of `POST /execute/<language>`. Unknown keys are refused: a misspelt limit is a missing limit. */
+export const ExecuteRequest = z.strictObject({
+  code: PlainText.describe('the program'),
+  stdin: Text.default('').describe('what the program reads from its standard input'),
+  args: z.array(PlainText).max(256).default([]).describe('arguments of the program'),
+  env: z
+    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, 'a variable name has letters, digits and _'), PlainText)
+    .default({})
+    .describe('environment variables; values are never logged'),
+  files: z.array(ExtraFile).max(256).default([]).describe('more files, laid beside the code'),
+  timeout_ms: z.int().min(10).optional().describe("wall time; at most the operator's ceiling"),
+  memory_mb: z.int().min(8).optional().describe("memory in MiB; at most the operator's ceiling"),
+});
+export type ExecuteRequest = z.infer<typeof ExecuteRequest>;
+
+export const LIMIT_HIT = ['wall_time', 'memory', 'processes', 'output', 'disk', 'cpus', 'open_files'] as const;
+
+/** Which isolation was really used, and what the run cost. */
+export const Receipt = z.object({
+  isolation: z.object({
+    driver: z.string(),
+    runtime: z.string(),
+    enforcement: z
+      .record(z.enum(PROMISES), z.enum(['kernel', 'hypervisor', 'supervisor', 'nobody']))
+      .describe('who keeps which promise'),
+  }),
+  outcome: z.enum(['exited', 'signalled', 'limit', 'cancelled']),
+  limit_hit: z.enum(LIMIT_HIT).nullable(),
+  wall_time_ms: z.number(),
+  cpu_time_ms: z.number(),
+  peak_memory_bytes: z.int().nullable(),
+  warm: z.boolean().describe('the cell was booted before the request came'),
+  stdout_bytes: z.int().describe('bytes the program wrote, also those that were cut'),
+  stderr_bytes: z.int(),
+});
+
+/** Answer of `POST /execute/<language>`. */
+export const ExecuteReply = z.object({
+  stdout: z.string(),
+  stderr: z.string(),
+  exit_code: z.int().describe('124 after a timeout, 128 + n after signal n'),
+  execution_time_ms: z.number(),
+  container_id: z.string(),
+  language: z.string(),
+  image_name: z.string(),
+  memory_used_mb: z.number(),
+  cpu_percent: z.number(),
+  file_path: z.string(),
+  receipt: Receipt,
+});
+export type ExecuteReply = z.infer<typeof ExecuteReply>;
+
+/** Body of every error. Failures of `/execute` that are ours also carry empty output and exit_code -1. */
+export const ErrorReply = z.object({
+  detail: z.string().describe('what is wrong; names the field'),
+  code: z.string(),
+  hint: z.string().describe('what to do about it'),
+  field: z.string().optional(),
+  stdout: z.string().optional(),
+  stderr: z.string().optional(),
+  exit_code: z.int().optional(),
+});
+export type ErrorReply = z.infer<typeof ErrorReply>;
+
+export const HealthReply = z.object({
+  status: z.enum(['ok', 'degraded']),
+  containers: z.record(z.string(), z.enum(['running', 'stopped'])),
+  uptime_seconds: z.number(),
+  driver: z.string(),
+  runtime: z.string(),
+});
+export type HealthReply = z.infer<typeof HealthReply>;
+
+export const LanguagesReply = z.object({
+  languages: z.array(
+    z.object({
+      name: z.string(),
+      extension: z.string(),
+      image_name: z.string(),
+      route: z.string(),
+      available: z.boolean(),
+      problem: z.string().nullable().describe('why it is not available, and what to do'),
+    }),
+  ),
+});
+export type LanguagesReply = z.infer<typeof LanguagesReply>;
