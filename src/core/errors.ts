@@ -74,6 +74,13 @@ export function toHotcellError(error: unknown): HotcellError {
   return new HotcellError('INTERNAL', message, { cause: error });
 }
 
+/** The error for work that `signal` ended: the reason given with it, if it is one of ours. */
+export function toCancelError(signal: AbortSignal): HotcellError {
+  return signal.reason instanceof HotcellError
+    ? signal.reason
+    : new HotcellError('CANCELLED', 'the run was cancelled');
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

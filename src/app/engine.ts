@@ -1,0 +1,98 @@
+import type { Note } from '../core/driver.ts';
+import { requireEnforcement } from '../core/enforcement.ts';
+import { HotcellError } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import { HotPool } from '../pool/hot-pool.ts';
+import type { Runs } from '../runs/run.ts';
+import { OneShotRuns } from '../runs/runs.ts';
+import type { HealthReply } from '../wire/execute.ts';
+import type { Config } from './config.ts';
+import { toLanguageTable } from './language-table.ts';
+import { chooseDriver, makeDriver } from './make-drivers.ts';
+import { Metrics } from './metrics.ts';
+import { SYSTEM_CLOCK } from './system-clock.ts';
+
+export interface Engine {
+  readonly runs: Runs;
+  readonly driver: { readonly name: string; readonly runtime: string; readonly notes: readonly Note[] };
+  health(): HealthReply;
+  metrics(): Promise<string>;
+  /** Ends running executions and removes every cell. */
+  close(): Promise<void>;
+}
+
+export interface EngineHooks {
+  readonly log: Log;
+  onProgress(text: string): void;
+}
+
+/** Puts driver, pool and use cases together; resolves when the first cells are hot. */
+export async function startEngine(config: Config, { log, onProgress }: EngineHooks): Promise<Engine> {
+  // Folders and files for the cells' users must not depend on what our caller had as umask.
+  process.umask(0o022);
+  const languages = toLanguageTable(config.languages);
+  const driver = makeDriver(chooseDriver(config), config, log);
+  const probe = await driver.probe();
+  if (!probe.ok) {
+    throw new HotcellError('DRIVER_UNAVAILABLE', `the ${driver.name} driver cannot serve: ${probe.problem}`, {
+      hint: probe.remedy,
+    });
+  }
+  requireEnforcement(probe.enforcement, config.weaker);
+  const reclaimed = await driver.reclaim();
+  if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'removed what a dead server left behind');
+
+  const stopping = new AbortController();
+  const pool = new HotPool({ driver, languages, limits: config.limits, clock: SYSTEM_CLOCK, log, ...config.pool });
+  const metrics = new Metrics({
+    load: () => runs.load,
+    ready: () => Object.keys(languages).map((language) => ({ language, cells: pool.status(language).ready })),
+  });
+  const runs: OneShotRuns = new OneShotRuns({
+    pool,
+    languages,
+    limits: config.limits,
+    ceilings: config.ceilings,
+    keptBytes: config.outputKeptBytes,
+    running: config.pool.running,
+    queue: config.pool.queue,
+    stopping: stopping.signal,
+    log,
+    imageName: (language) => `host:${language.command[0] ?? ''}`,
+    onRun: (result) => metrics.count(result),
+  });
+  const close = async (): Promise<void> => {
+    stopping.abort(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
+    await pool.close();
+    await driver.close();
+  };
+
+  onProgress(`booting cells with ${probe.runtime}`);
+  const failed = await pool.start();
+  for (const [language, error] of failed) log.warn({ language, error: error.message, hint: error.hint }, 'no cells');
+  const [firstFailure] = failed.values();
+  if (firstFailure !== undefined && failed.size === Object.keys(languages).length) {
+    await close();
+    throw new HotcellError('DRIVER_UNAVAILABLE', `no cell could be started: ${firstFailure.message}`, {
+      hint: firstFailure.hint,
+      cause: firstFailure,
+    });
+  }
+  const startedAt = SYSTEM_CLOCK.now();
+  return {
+    runs,
+    driver: { name: driver.name, runtime: probe.runtime, notes: probe.notes },
+    health: () => {
+      const states = runs.languages().map(({ name, state }) => [name, state] as const);
+      return {
+        status: states.every(([, state]) => state === 'running') ? 'ok' : 'degraded',
+        containers: Object.fromEntries(states),
+        uptime_seconds: Math.floor((SYSTEM_CLOCK.now() - startedAt) / 1000),
+        driver: driver.name,
+        runtime: probe.runtime,
+      };
+    },
+    metrics: () => metrics.text(),
+    close,
+  };
+}

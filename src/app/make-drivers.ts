@@ -1,0 +1,41 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Driver } from '../core/driver.ts';
+import type { Log } from '../core/log.ts';
+import { OciDriver } from '../drivers/oci/driver.ts';
+import { SubprocessDriver } from '../drivers/subprocess/driver.ts';
+import type { Config } from './config.ts';
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
+const GUEST = join(ROOT, 'guest');
+
+export const DRIVER_NAMES = ['oci', 'subprocess'] as const;
+export type DriverName = (typeof DRIVER_NAMES)[number];
+
+/** `auto` never means a driver without walls: subprocess has to be asked for by its name. */
+export function chooseDriver(config: Config): DriverName {
+  return config.driver === 'auto' ? 'oci' : config.driver;
+}
+
+/** The only place that knows which drivers there are. */
+export function makeDriver(name: DriverName, config: Config, log: Log): Driver {
+  const common = { stateDirectory: config.stateDir, guest: GUEST, tools: bundledTools(), weaker: config.weaker };
+  switch (name) {
+    case 'oci':
+      return new OciDriver({ ...common, runtime: config.runtime, rootfs: config.rootfs, log });
+    case 'subprocess':
+      return new SubprocessDriver(common);
+  }
+}
+
+/** Interpreters that come as npm packages, so that cells have them whatever the host has installed. */
+export function bundledTools(): { name: string; path: string }[] {
+  const resolve = createRequire(import.meta.url).resolve;
+  const candidates = [
+    { name: 'node', path: join(dirname(resolve('node/package.json')), 'bin/node') },
+    { name: 'bun', path: join(dirname(resolve('bun/package.json')), 'bin/bun.exe') },
+  ];
+  return candidates.filter((tool) => existsSync(tool.path));
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import type { Note } from '../core/driver.ts';
+import { HotcellError } from '../core/errors.ts';
+import { buildHttpServer } from '../http/server.ts';
+import type { LanguageStatus } from '../runs/run.ts';
+import type { Config } from './config.ts';
+import { startEngine } from './engine.ts';
+import { makeLog } from './make-log.ts';
+
+export interface ServeHooks {
+  onReady(info: {
+    url: string;
+    driver: string;
+    runtime: string;
+    languages: LanguageStatus[];
+    notes: readonly Note[];
+  }): void;
+  onProgress(text: string): void;
+}
+
+/** Serves until SIGTERM or SIGINT; resolves with the exit code when everything is gone. */
+export async function serve(config: Config, hooks: ServeHooks): Promise<number> {
+  requireSafeListening(config);
+  const log = makeLog(config.logLevel);
+  const stop = nextStopSignal();
+  const engine = await startEngine(config, { log, onProgress: (text) => hooks.onProgress(text) });
+  const server = buildHttpServer({
+    runs: engine.runs,
+    health: () => engine.health(),
+    metrics: () => engine.metrics(),
+    log,
+    options: { ...config, version: readVersion() },
+  });
+  try {
+    await server.listen({ host: config.host, port: config.port });
+  } catch (error) {
+    await engine.close();
+    throw toListenError(error, config);
+  }
+  const { port } = server.server.address() as AddressInfo;
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host;
+  const { name, runtime, notes } = engine.driver;
+  log.info({ host: config.host, port, driver: name, runtime }, 'ready');
+  hooks.onReady({ url: `http://${host}:${port}`, driver: name, runtime, languages: engine.runs.languages(), notes });
+
+  const signal = await stop;
+  log.info({ signal }, 'stopping');
+  await Promise.all([server.close(), engine.close()]);
+  log.info({}, 'stopped');
+  return 0;
+}
+
+/** SECURITY: whoever reaches the port runs code; beyond this machine that needs a key or somebody's explicit word. */
+function requireSafeListening(config: Config): void {
+  const loopback = config.host === 'localhost' || config.host === '::1' || config.host.startsWith('127.');
+  if (loopback || config.apiKey !== undefined || config.allowAnonymous) return;
+  throw new HotcellError('CONFIG_INVALID', `host: ${config.host} can be reached from other machines, and there is no key`, {
+    field: 'host',
+    hint: 'Set HOTCELL_API_KEY, or say --allow-anonymous, or listen on 127.0.0.1.',
+  });
+}
+
+function toListenError(error: unknown, config: Config): HotcellError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const taken = code === 'EADDRINUSE';
+  return new HotcellError('CONFIG_INVALID', `cannot listen on ${config.host}:${config.port}: ${message}`, {
+    field: 'port',
+    hint: taken ? 'Another program has the port; choose one with --port.' : 'Choose another --host or --port.',
+    cause: error,
+  });
+}
+
+/** The first signal asks for an orderly end; the second one is not kept waiting. */
+function nextStopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (asked) process.exit(1);
+      asked = true;
+      resolve(signal);
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  });
+}
+
+function readVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

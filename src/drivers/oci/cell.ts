@@ -1,0 +1,133 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cell, CellSpec, Isolation } from '../../core/cell.ts';
+import { HotcellError } from '../../core/errors.ts';
+import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
+import type { CellCgroup } from './cgroup.ts';
+import type { Channel } from './channel.ts';
+import { toOutcome } from './outcome.ts';
+import type { RuntimeCli } from './runtime.ts';
+
+const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
+const RUNTIME_WORDS_KEPT = 4096;
+
+export interface OciCellParts {
+  readonly id: string;
+  readonly spec: CellSpec;
+  readonly isolation: Isolation;
+  readonly cli: RuntimeCli;
+  readonly runtime: ChildProcess;
+  readonly channel: Channel;
+  readonly cgroup: CellCgroup | undefined;
+  startExec(request: ExecRequest): Promise<Exec>;
+  /** Removes the bundle, the cgroup and the channel once the runtime has ended. */
+  cleanUp(): Promise<void>;
+}
+
+/** A container whose runtime process stays with it; when that process has ended, nothing of the cell runs. */
+export class OciCell implements Cell {
+  readonly workdir = '/tmp';
+  readonly main: Exec;
+  readonly gone: Promise<void>;
+  readonly #parts: OciCellParts;
+  #killCause: KillCause | undefined;
+  #runtimeWords = '';
+  #runtimeEnded = false;
+
+  constructor(parts: OciCellParts) {
+    this.#parts = parts;
+    const { channel, runtime } = parts;
+    for (const stream of [runtime.stdout, runtime.stderr]) {
+      stream?.on('data', (chunk: Buffer) => {
+        this.#runtimeWords = (this.#runtimeWords + chunk.toString()).slice(-RUNTIME_WORDS_KEPT);
+      });
+    }
+    this.main = {
+      events: channel.queue,
+      write: (bytes) => channel.write(bytes),
+      closeStdin: () => channel.closeStdin(),
+      kill: (cause) => this.#kill(cause),
+    };
+    this.gone = this.#live();
+  }
+
+  get id(): string {
+    return this.#parts.id;
+  }
+
+  get name(): string {
+    return this.#parts.spec.name;
+  }
+
+  get isolation(): Isolation {
+    return this.#parts.isolation;
+  }
+
+  async #live(): Promise<void> {
+    const { channel, runtime } = this.#parts;
+    const runtimeEnded = Promise.race([once(runtime, 'close'), once(runtime, 'error')]).then(() => {
+      this.#runtimeEnded = true;
+      channel.hangUp();
+    });
+    await channel.ended;
+    this.#announceEnd();
+    await runtimeEnded;
+    await this.#parts.cleanUp();
+  }
+
+  /** The streams end a little before the runtime has tidied up: the answer need not wait for that. */
+  #announceEnd(): void {
+    const { channel } = this.#parts;
+    const usage = this.#readUsage();
+    const outcome = toOutcome(channel.status, this.#killCause, usage);
+    if (outcome === undefined) {
+      const words = this.#runtimeWords.trim();
+      channel.queue.fail(
+        words === ''
+          ? new HotcellError('CELL_LOST', `cell ${this.name} was ended from outside`)
+          : new HotcellError('CELL_START_FAILED', `cell ${this.name} did not start: ${words}`),
+      );
+      return;
+    }
+    channel.queue.push({ type: 'exit', outcome, usage });
+    channel.queue.end();
+  }
+
+  #readUsage(): Usage {
+    return this.#parts.cgroup?.usage() ?? NO_USAGE;
+  }
+
+  usage(): Promise<Usage> {
+    return Promise.resolve(this.#readUsage());
+  }
+
+  exec(request: ExecRequest): Promise<Exec> {
+    return this.#parts.startExec(request);
+  }
+
+  async limitMemory(bytes: number): Promise<void> {
+    await this.#parts.cgroup?.limitMemory(bytes);
+  }
+
+  async #kill(cause: KillCause): Promise<void> {
+    this.#killCause ??= cause;
+    const { cgroup, cli, id } = this.#parts;
+    await cgroup?.liftQuota();
+    // The runtime checks that the process it signals is still the container's: a bare pid could be somebody else's.
+    for (let attempt = 0; !this.#runtimeEnded && attempt < 100; attempt++) {
+      const { code } = await cli.kill(id);
+      if (code === 0) return;
+      // Not there yet, or just gone.
+      await sleep(Math.min(100, 5 + attempt * 5));
+    }
+  }
+
+  async dispose(): Promise<void> {
+    if (!this.#runtimeEnded) {
+      this.main.closeStdin();
+      await this.#kill('cancelled');
+    }
+    await this.gone;
+  }
+}

@@ -1,0 +1,97 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Controllers that keep our promises. v1 counts CPU time in a controller of its own. */
+const V1_CONTROLLERS = ['cpu', 'cpuacct', 'memory', 'pids'] as const;
+const V2_CONTROLLERS = ['cpu', 'memory', 'pids'] as const;
+type Controller = (typeof V1_CONTROLLERS)[number];
+
+/** Where and how cgroups can be made on this machine. */
+export type CgroupLayout =
+  | {
+      readonly version: 1;
+      /** Mount point of each controller. */
+      readonly mounts: Readonly<Record<Controller, string>>;
+      /** Every mounted hierarchy, since a runtime makes its folders in all of them. */
+      readonly hierarchies: readonly string[];
+      /** A cgroup2 mount beside the v1 ones: crun refuses this unless the mount is hidden from it. */
+      readonly hybrid: boolean;
+    }
+  | { readonly version: 2; readonly root: string }
+  | { readonly version: 'none'; readonly problem: string };
+
+interface Mount {
+  readonly point: string;
+  readonly type: string;
+  readonly options: readonly string[];
+}
+
+export function parseMounts(mountinfo: string): Mount[] {
+  return mountinfo
+    .split('\n')
+    .filter((line) => line.includes(' - '))
+    .map((line) => {
+      const [before = '', after = ''] = line.split(' - ');
+      const [type = '', , superOptions = ''] = after.split(' ');
+      return { point: before.split(' ')[4] ?? '', type, options: superOptions.split(',') };
+    });
+}
+
+/** Reads the layout off /proc/self/mountinfo. Pure, so that every kind of machine can be tried in a test. */
+export function toCgroupLayout(mountinfo: string): CgroupLayout {
+  const mounts = parseMounts(mountinfo);
+  const v1 = mounts.filter((mount) => mount.type === 'cgroup');
+  const v2 = mounts.find((mount) => mount.type === 'cgroup2');
+  if (v1.length === 0) {
+    return v2 === undefined
+      ? { version: 'none', problem: 'no cgroup file system is mounted' }
+      : { version: 2, root: v2.point };
+  }
+  const found = V1_CONTROLLERS.map((name) => [name, v1.find((mount) => mount.options.includes(name))?.point] as const);
+  const missing = found.filter(([, point]) => point === undefined).map(([name]) => name);
+  if (missing.length > 0) return { version: 'none', problem: `cgroup controllers not mounted: ${missing.join(', ')}` };
+  return {
+    version: 1,
+    mounts: Object.fromEntries(found) as Record<Controller, string>,
+    hierarchies: [...new Set(v1.map((mount) => mount.point))],
+    hybrid: v2 !== undefined,
+  };
+}
+
+export async function readCgroupLayout(): Promise<CgroupLayout> {
+  const layout = toCgroupLayout(readFileSync('/proc/self/mountinfo', 'utf8'));
+  if (layout.version === 'none') return layout;
+  return layout.version === 1 ? await checkV1(layout) : await checkV2(layout.root);
+}
+
+async function checkV1(layout: CgroupLayout & { version: 1 }): Promise<CgroupLayout> {
+  const closed = await unwritable(Object.values(layout.mounts));
+  if (closed === undefined) return layout;
+  return { version: 'none', problem: `${closed} cannot be written (cgroup v1 cannot be delegated to a plain user)` };
+}
+
+/** Root uses the top of the hierarchy; anybody else the part that was delegated, which is where we are. */
+async function checkV2(top: string): Promise<CgroupLayout> {
+  const own = readFileSync('/proc/self/cgroup', 'utf8').match(/^0::(.*)$/m)?.[1] ?? '/';
+  const root = process.geteuid?.() === 0 ? top : join(top, own, '..');
+  const closed = await unwritable([root, join(root, 'cgroup.subtree_control')]);
+  if (closed !== undefined) return { version: 'none', problem: `${closed} cannot be written: nothing is delegated` };
+  const available = existsSync(join(root, 'cgroup.controllers'))
+    ? readFileSync(join(root, 'cgroup.controllers'), 'utf8').split(/\s+/)
+    : [];
+  const missing = V2_CONTROLLERS.filter((name) => !available.includes(name));
+  if (missing.length > 0) return { version: 'none', problem: `cgroup controllers not delegated: ${missing.join(', ')}` };
+  return { version: 2, root };
+}
+
+async function unwritable(paths: readonly string[]): Promise<string | undefined> {
+  for (const path of paths) {
+    const open = await access(path, constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+    if (!open) return path;
+  }
+  return undefined;
+}

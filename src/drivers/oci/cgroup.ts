@@ -1,0 +1,227 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Usage } from '../../core/exec.ts';
+import type { LimitName, Limits } from '../../core/limits.ts';
+import type { CgroupLayout } from './cgroup-layout.ts';
+
+const CPU_PERIOD_US = 100_000;
+
+/** The runtime puts the processes one level below, so that the figures outlive the runtime's own clean-up. */
+export const LEAF = 'cell';
+
+type FileName = 'cpu' | 'memoryPeak' | 'memoryEvents' | 'processesPeak';
+
+/** Files to read the usage from, and files to write the limits to. Pure. */
+interface CgroupPlan {
+  readonly folders: readonly string[];
+  readonly limits: readonly (readonly [path: string, value: string])[];
+  readonly memory: readonly string[];
+  readonly quota: readonly [path: string, unlimited: string];
+  readonly stats: Readonly<Record<FileName, string>>;
+  readonly cpuUnitsPerMs: number;
+}
+
+export function toCgroupPlan(layout: CgroupLayout & { version: 1 | 2 }, path: string, limits: Limits): CgroupPlan {
+  const quotaUs = Math.max(1000, Math.round(limits.cpus * CPU_PERIOD_US));
+  if (layout.version === 2) {
+    const folder = join(layout.root, path);
+    const memoryMax = join(folder, 'memory.max');
+    return {
+      folders: [folder],
+      limits: [
+        [memoryMax, String(limits.memoryBytes)],
+        [join(folder, 'memory.swap.max'), '0'],
+        [join(folder, 'pids.max'), String(limits.processes)],
+        [join(folder, 'cpu.max'), `${quotaUs} ${CPU_PERIOD_US}`],
+      ],
+      memory: [memoryMax],
+      quota: [join(folder, 'cpu.max'), 'max'],
+      stats: {
+        cpu: join(folder, 'cpu.stat'),
+        memoryPeak: join(folder, 'memory.peak'),
+        memoryEvents: join(folder, 'memory.events'),
+        processesPeak: join(folder, 'pids.peak'),
+      },
+      cpuUnitsPerMs: 1000,
+    };
+  }
+  const at = (controller: keyof typeof layout.mounts, file = ''): string =>
+    join(layout.mounts[controller], path, file);
+  const bytes = String(limits.memoryBytes);
+  return {
+    folders: [...new Set([at('cpu'), at('cpuacct'), at('memory'), at('pids')])],
+    limits: [
+      [at('memory', 'memory.limit_in_bytes'), bytes],
+      [at('memory', 'memory.memsw.limit_in_bytes'), bytes],
+      [at('pids', 'pids.max'), String(limits.processes)],
+      [at('cpu', 'cpu.cfs_period_us'), String(CPU_PERIOD_US)],
+      [at('cpu', 'cpu.cfs_quota_us'), String(quotaUs)],
+    ],
+    memory: [at('memory', 'memory.limit_in_bytes'), at('memory', 'memory.memsw.limit_in_bytes')],
+    quota: [at('cpu', 'cpu.cfs_quota_us'), '-1'],
+    stats: {
+      cpu: at('cpuacct', 'cpuacct.usage'),
+      memoryPeak: at('memory', 'memory.max_usage_in_bytes'),
+      memoryEvents: at('memory', 'memory.oom_control'),
+      processesPeak: at('pids', 'pids.peak'),
+    },
+    cpuUnitsPerMs: 1_000_000,
+  };
+}
+
+/** Files that a kernel may lack (swap accounting, recent counters); every other one must be there. */
+const OPTIONAL = /memsw|swap|peak$/;
+
+/** The cgroup of one cell: limits in, usage out, also after its processes are gone. */
+export class CellCgroup {
+  readonly #plan: CgroupPlan;
+  readonly #limits: Limits;
+  readonly #stats: Partial<Record<FileName, number>> = {};
+  #memoryBytes: number;
+
+  private constructor(plan: CgroupPlan, limits: Limits) {
+    this.#plan = plan;
+    this.#limits = limits;
+    this.#memoryBytes = limits.memoryBytes;
+  }
+
+  static async create(layout: CgroupLayout & { version: 1 | 2 }, path: string, limits: Limits): Promise<CellCgroup> {
+    const plan = toCgroupPlan(layout, path, limits);
+    const cgroup = new CellCgroup(plan, limits);
+    await Promise.all(plan.folders.map((folder) => mkdir(folder)));
+    for (const [file, value] of plan.limits) await writeLimit(file, value);
+    for (const [name, file] of Object.entries(plan.stats) as [FileName, string][]) {
+      const descriptor = openIfThere(file);
+      if (descriptor !== undefined) cgroup.#stats[name] = descriptor;
+    }
+    return cgroup;
+  }
+
+  /**
+   * Reads descriptors that are already open: a few microseconds, and unlike making or removing cgroups it does not
+   * wait for the kernel's cgroup lock, so it may be done on the event loop.
+   */
+  usage(): Usage {
+    const cpu = this.#read('cpu') ?? '';
+    const units = Number(/(?:^|usage_usec )(\d+)/.exec(cpu)?.[1] ?? 0);
+    const peak = this.#read('memoryPeak');
+    const kills = Number(/^oom_kill (\d+)/m.exec(this.#read('memoryEvents') ?? '')?.[1] ?? 0);
+    const processes = Number(this.#read('processesPeak') ?? 0);
+    const reached: LimitName[] = [];
+    if (kills > 0) reached.push('memoryBytes');
+    if (processes >= this.#limits.processes) reached.push('processes');
+    return {
+      cpuMs: units / this.#plan.cpuUnitsPerMs,
+      peakMemoryBytes: peak === undefined ? undefined : Math.min(Number(peak), this.#memoryBytes),
+      reached,
+    };
+  }
+
+  #read(name: FileName): string | undefined {
+    const descriptor = this.#stats[name];
+    if (descriptor === undefined) return undefined;
+    const buffer = Buffer.allocUnsafe(1024);
+    return buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
+  }
+
+  async limitMemory(bytes: number): Promise<void> {
+    // v1 keeps limit ≤ memsw at every moment, so the order depends on the direction.
+    const files = bytes > this.#memoryBytes ? this.#plan.memory.toReversed() : this.#plan.memory;
+    this.#memoryBytes = bytes;
+    for (const file of files) await writeLimit(file, String(bytes));
+  }
+
+  /** A throttled process dies only when it is scheduled again; without the quota that is at once. */
+  async liftQuota(): Promise<void> {
+    const [file, unlimited] = this.#plan.quota;
+    await writeFile(file, unlimited).catch(() => {});
+  }
+
+  async remove(hierarchies: readonly string[], path: string): Promise<void> {
+    for (const descriptor of Object.values(this.#stats)) closeSync(descriptor);
+    for (const name of Object.keys(this.#stats)) delete this.#stats[name as FileName];
+    await removeCgroups(hierarchies, path);
+  }
+}
+
+function openIfThere(file: string): number | undefined {
+  try {
+    return openSync(file, 'r');
+  } catch (error) {
+    if (OPTIONAL.test(file)) return undefined;
+    throw error;
+  }
+}
+
+async function writeLimit(file: string, value: string): Promise<void> {
+  try {
+    await writeFile(file, value);
+  } catch (error) {
+    // SECURITY: a limit that cannot be set must fail the cell; only the ones a kernel may lack are passed over.
+    if (!OPTIONAL.test(file)) throw error;
+  }
+}
+
+/** The mount points under which a runtime or we make folders. */
+export function hierarchiesOf(layout: CgroupLayout): readonly string[] {
+  if (layout.version === 'none') return [];
+  return layout.version === 2 ? [layout.root] : layout.hierarchies;
+}
+
+/** Makes the folders that hold the cells of one instance, with the controllers switched on below them. */
+export async function makeInstanceCgroup(layout: CgroupLayout, path: string): Promise<void> {
+  if (layout.version === 'none') return;
+  if (layout.version === 1) {
+    for (const mount of new Set(Object.values(layout.mounts))) await mkdir(join(mount, path), { recursive: true });
+    return;
+  }
+  let folder = layout.root;
+  for (const part of ['', ...path.split('/').filter((word) => word !== '')]) {
+    folder = join(folder, part);
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, 'cgroup.subtree_control'), '+cpu +memory +pids');
+  }
+}
+
+/** Kills what still runs below `path` and removes the folders, in every hierarchy. */
+export async function removeCgroups(hierarchies: readonly string[], path: string): Promise<void> {
+  await Promise.all(hierarchies.map((mount) => removeFolder(join(mount, path))));
+}
+
+async function removeFolder(folder: string): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await rmdir(folder);
+      return;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT') return;
+      if (code !== 'EBUSY' && code !== 'ENOTEMPTY') throw error;
+      if (attempt === 50) throw error;
+    }
+    await killMembers(folder);
+    for (const child of await childFolders(folder)) await removeFolder(join(folder, child));
+    if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, Math.min(100, 5 * attempt)));
+  }
+}
+
+async function childFolders(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+}
+
+async function killMembers(folder: string): Promise<void> {
+  const members = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '');
+  for (const line of members.split('\n')) {
+    const pid = Number(line);
+    // SECURITY: 0 and 1 would hit our own group or the machine's init.
+    if (pid > 1) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // Gone already.
+      }
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import { chown, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { HotcellError } from '../../core/errors.ts';
+import { runCommand } from '../process/run-command.ts';
+
+const NAMES = ['in', 'out', 'err', 'status'] as const;
+const BATCH = 8;
+
+/**
+ * A folder with the FIFOs of one exec. FIFOs, because a program in the cell may open /dev/stdout again, which works
+ * neither with the socket pairs that Node calls pipes nor with a pipe that belongs to another user.
+ */
+export interface FifoKit {
+  readonly directory: string;
+  path(name: (typeof NAMES)[number]): string;
+}
+
+/** Node cannot make FIFOs; a helper program makes them in batches, and kits are used again. */
+export class FifoKits {
+  readonly #directory: string;
+  readonly #free: FifoKit[] = [];
+  #made = 0;
+  #making: Promise<void> | undefined;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  /** `owner` is the host id of the cell's user, the only one besides root who may enter the folder. */
+  async take(owner: number): Promise<FifoKit> {
+    for (;;) {
+      const kit = this.#free.pop();
+      if (kit !== undefined) {
+        await chown(kit.directory, owner, owner);
+        return kit;
+      }
+      this.#making ??= this.#make().finally(() => (this.#making = undefined));
+      await this.#making;
+    }
+  }
+
+  /** Precondition: nobody has any of the FIFOs open any more. */
+  giveBack(kit: FifoKit): void {
+    this.#free.push(kit);
+  }
+
+  async #make(): Promise<void> {
+    const kits = Array.from({ length: BATCH }, () => toKit(join(this.#directory, String(this.#made++))));
+    for (const kit of kits) await mkdir(kit.directory, { recursive: true, mode: 0o700 });
+    const paths = kits.flatMap((kit) => NAMES.map((name) => kit.path(name)));
+    const result = await runCommand(['mkfifo', '-m', '666', ...paths]);
+    if (result.code !== 0) throw new HotcellError('DRIVER_UNAVAILABLE', `mkfifo failed: ${result.stderr.trim()}`);
+    this.#free.push(...kits);
+  }
+}
+
+function toKit(directory: string): FifoKit {
+  return { directory, path: (name) => join(directory, name) };
+}

@@ -1,0 +1,91 @@
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { HELPER_ENV, runCommand, type CommandResult } from '../process/run-command.ts';
+
+export const RUNTIMES = ['crun', 'runc', 'runsc'] as const;
+export type RuntimeName = (typeof RUNTIMES)[number];
+
+export interface FoundRuntime {
+  readonly name: RuntimeName;
+  readonly path: string;
+  /** Name and version for people, such as `crun 1.8.1`. */
+  readonly label: string;
+}
+
+export function findProgram(name: string): string | undefined {
+  const folders = HELPER_ENV['PATH']?.split(':') ?? [];
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
+}
+
+export async function findRuntime(name: RuntimeName): Promise<FoundRuntime | undefined> {
+  const path = findProgram(name);
+  if (path === undefined) return undefined;
+  const { stdout, code } = await runCommand([path, '--version']);
+  if (code !== 0) return undefined;
+  const version = /version\s+(?:release-)?(\S+)/.exec(stdout)?.[1] ?? 'of unknown version';
+  return { name, path, label: name === 'runsc' ? `gVisor runsc ${version}` : `${name} ${version}` };
+}
+
+/** Words that a runtime wants before the verb. */
+function globalFlags(name: RuntimeName, cgroups: boolean): string[] {
+  switch (name) {
+    case 'crun':
+      return cgroups ? [] : ['--cgroup-manager=disabled'];
+    case 'runc':
+      return [];
+    case 'runsc':
+      // The FIFOs of the channel live on the host; nothing else of the host can be opened through them.
+      return ['--network=none', '--host-fifo=open', ...(cgroups ? [] : ['--ignore-cgroups'])];
+  }
+}
+
+/** The command line of an OCI runtime with its own state folder. */
+export class RuntimeCli {
+  readonly #base: readonly [string, ...string[]];
+  readonly #stateDirectory: string;
+
+  constructor(options: {
+    runtime: FoundRuntime;
+    stateDirectory: string;
+    /** Put before every command: the way into the mount namespace, if one is needed. */
+    prefix: readonly string[];
+    cgroups: boolean;
+  }) {
+    const { runtime, stateDirectory } = options;
+    const words = [...options.prefix, runtime.path, '--root', stateDirectory, ...globalFlags(runtime.name, options.cgroups)];
+    this.#base = words as [string, ...string[]];
+    this.#stateDirectory = stateDirectory;
+  }
+
+  /**
+   * Starts a container and stays with it until it has ended and the runtime has removed it.
+   * Streams are pipes, never /dev/null, for the reason that runCommand gives.
+   */
+  run(id: string, bundle: string): ChildProcess {
+    return this.#spawn(['run', '--bundle', bundle, id], ['pipe', 'pipe', 'pipe']);
+  }
+
+  exec(id: string, options: { processFile: string; subCgroup: string | undefined; stdio: StdioOptions }): ChildProcess {
+    const cgroup = options.subCgroup === undefined ? [] : ['--cgroup', options.subCgroup];
+    return this.#spawn(['exec', ...cgroup, '--process', options.processFile, id], options.stdio);
+  }
+
+  kill(id: string): Promise<CommandResult> {
+    return runCommand([...this.#base, 'kill', id, 'KILL']);
+  }
+
+  delete(id: string): Promise<CommandResult> {
+    return runCommand([...this.#base, 'delete', '--force', id], { timeoutMs: 20_000 });
+  }
+
+  /** Does the runtime still have a record of this container? */
+  knows(id: string): boolean {
+    return existsSync(join(this.#stateDirectory, id));
+  }
+
+  #spawn(words: readonly string[], stdio: StdioOptions): ChildProcess {
+    const [program, ...rest] = this.#base;
+    return spawn(program, [...rest, ...words], { env: HELPER_ENV, stdio, cwd: '/' });
+  }
+}

@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { HotcellError } from '../../core/errors.ts';
+
+const TMPFS_MAGIC = 0x01021994;
+const OWNER_FILE = 'owner.json';
+const UNFINISHED = '.new-';
+
+/** One living process that owns cells: a folder for its bundles, and a name for its cgroups. */
+export interface Instance {
+  readonly id: string;
+  readonly directory: string;
+}
+
+interface Owner {
+  readonly pid: number;
+  /** Start time of the process in clock ticks; with the pid it is never given twice. */
+  readonly startTicks: string;
+}
+
+/** Bundles are made and removed all the time: tmpfs if there is one. */
+export async function defaultStateDirectory(): Promise<string> {
+  const uid = process.geteuid?.() ?? 0;
+  const candidates = uid === 0 ? ['/run', '/dev/shm'] : [`/run/user/${uid}`, '/dev/shm'];
+  for (const parent of candidates) {
+    const info = await statfs(parent).catch(() => undefined);
+    if (info?.type === TMPFS_MAGIC) return join(parent, uid === 0 || parent !== '/dev/shm' ? 'hotcell' : `hotcell-${uid}`);
+  }
+  return uid === 0 ? '/run/hotcell' : `/tmp/hotcell-${uid}`;
+}
+
+/**
+ * Makes the folder of this process. It gets its name only when the owner's record is in it, so that a crash at any
+ * moment leaves either a folder that can be judged or one that is plainly unfinished.
+ */
+export async function openInstance(stateDirectory: string): Promise<Instance> {
+  await makeStateDirectory(stateDirectory);
+  const id = randomBytes(6).toString('hex');
+  const unfinished = join(stateDirectory, `${UNFINISHED}${id}`);
+  await mkdir(unfinished, { mode: 0o711 });
+  const owner: Owner = { pid: process.pid, startTicks: startTicksOf(process.pid) ?? '' };
+  await writeFile(join(unfinished, OWNER_FILE), JSON.stringify(owner), { mode: 0o600 });
+  const directory = join(stateDirectory, id);
+  await rename(unfinished, directory);
+  return { id, directory };
+}
+
+/** Folders whose owner is no longer alive. */
+export async function deadInstances(stateDirectory: string): Promise<Instance[]> {
+  const names = await readdir(stateDirectory).catch(() => []);
+  const dead: Instance[] = [];
+  for (const id of names) {
+    const directory = join(stateDirectory, id);
+    if (id.startsWith(UNFINISHED)) {
+      const { mtimeMs } = await lstat(directory).catch(() => ({ mtimeMs: Date.now() }));
+      if (Date.now() - mtimeMs > 60_000) await rm(directory, { recursive: true, force: true });
+      continue;
+    }
+    if (!(await ownerLives(directory))) dead.push({ id, directory });
+  }
+  return dead;
+}
+
+async function ownerLives(directory: string): Promise<boolean> {
+  const text = await readFile(join(directory, OWNER_FILE), 'utf8').catch(() => undefined);
+  if (text === undefined) return false;
+  const owner = JSON.parse(text) as Owner;
+  return startTicksOf(owner.pid) === owner.startTicks;
+}
+
+/** Field 22 of /proc/<pid>/stat; the name in field 2 may contain anything, so count from its closing bracket. */
+function startTicksOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
+  } catch {
+    return undefined;
+  }
+}
+
+/** SECURITY: /dev/shm and /tmp are open to everybody; a folder that somebody else put there must not be used. */
+async function makeStateDirectory(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o711 });
+  const info = await lstat(directory);
+  if (info.isDirectory() && info.uid === process.geteuid?.() && (info.mode & 0o022) === 0) return;
+  throw new HotcellError('DRIVER_UNAVAILABLE', `${directory} belongs to somebody else or can be written by others`, {
+    hint: `Remove it, or choose another folder with the setting stateDir.`,
+  });
+}

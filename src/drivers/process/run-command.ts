@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process';
+
+export interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CommandOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number;
+}
+
+/** Enough to find the helper programs of a Linux system; nothing else of our environment is handed on. */
+export const HELPER_ENV: Readonly<Record<string, string>> = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LC_ALL: 'C',
+};
+
+/**
+ * Runs a helper program to its end. Arguments are a list: nothing passes through a shell.
+ * All three streams are pipes, never /dev/null: crun gives its standard streams to the cell's user with fchown,
+ * and would change the owner of the host's /dev/null.
+ */
+export function runCommand(argv: readonly [string, ...string[]], options: CommandOptions = {}): Promise<CommandResult> {
+  const [program, ...rest] = argv;
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, rest, {
+      env: options.env ?? HELPER_ENV,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs, killSignal: 'SIGKILL' }),
+    });
+    const stdout: Buffer[] = [];
+    const stderr: Buffer[] = [];
+    child.stdin.on('error', () => {});
+    child.stdin.end();
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
+    child.on('error', reject);
+    child.on('close', (code) => {
+      resolve({
+        code: code ?? 137,
+        stdout: Buffer.concat(stdout).toString(),
+        stderr: Buffer.concat(stderr).toString(),
+      });
+    });
+  });
+}

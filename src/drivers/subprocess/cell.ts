@@ -1,0 +1,135 @@
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { constants } from 'node:os';
+import type { Cell, Isolation } from '../../core/cell.ts';
+import { HotcellError } from '../../core/errors.ts';
+import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
+import { EventQueue } from '../../lib/event-queue.ts';
+import { MARK, killMarked } from '../process/marked-processes.ts';
+
+/** Nobody counts for plain processes. */
+const UNKNOWN_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
+
+export interface SubprocessCellParts {
+  readonly id: string;
+  readonly name: string;
+  readonly workdir: string;
+  readonly isolation: Isolation;
+  /** Value of the environment variable by which the cell's processes are found. */
+  readonly mark: string;
+  fill(request: ExecRequest): ExecRequest;
+  readonly main: ExecRequest | undefined;
+  cleanUp(): Promise<void>;
+}
+
+/** A folder and some processes that carry a mark. */
+export class SubprocessCell implements Cell {
+  readonly main: Exec | undefined;
+  readonly gone: Promise<void>;
+  readonly #parts: SubprocessCellParts;
+  #markGone: () => void = () => {};
+  #disposing: Promise<void> | undefined;
+  #execs = 0;
+
+  constructor(parts: SubprocessCellParts) {
+    this.#parts = parts;
+    this.gone = new Promise((resolve) => (this.#markGone = resolve));
+    this.main = parts.main === undefined ? undefined : this.#start(parts.main, () => void this.dispose());
+  }
+
+  get id(): string {
+    return this.#parts.id;
+  }
+
+  get name(): string {
+    return this.#parts.name;
+  }
+
+  get workdir(): string {
+    return this.#parts.workdir;
+  }
+
+  get isolation(): Isolation {
+    return this.#parts.isolation;
+  }
+
+  exec(request: ExecRequest): Promise<Exec> {
+    return Promise.resolve(this.#start(request, () => {}));
+  }
+
+  #start(request: ExecRequest, onEnd: () => void): Exec {
+    const { argv, env, cwd } = this.#parts.fill(request);
+    const [program, ...rest] = argv;
+    // Closed by a dot, so that the first exec's mark does not begin that of the tenth.
+    const mark = `${this.#parts.mark}.${++this.#execs}.`;
+    const child = spawn(program, rest, {
+      env: { ...env, [MARK]: mark },
+      cwd,
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    return toExec(child, mark, onEnd);
+  }
+
+  limitMemory(): Promise<void> {
+    // Refused before it comes to this: nobody enforces memory here.
+    return Promise.resolve();
+  }
+
+  usage(): Promise<Usage> {
+    return Promise.resolve(UNKNOWN_USAGE);
+  }
+
+  dispose(): Promise<void> {
+    this.#disposing ??= this.#endAll();
+    return this.#disposing;
+  }
+
+  async #endAll(): Promise<void> {
+    await killMarked(this.#parts.mark);
+    await this.#parts.cleanUp();
+    this.#markGone();
+  }
+}
+
+function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () => void): Exec {
+  const queue = new EventQueue<ExecEvent>();
+  queue.onFull = () => {
+    child.stdout.pause();
+    child.stderr.pause();
+  };
+  queue.onDrained = () => {
+    child.stdout.resume();
+    child.stderr.resume();
+  };
+  let cause: KillCause | undefined;
+  child.stdin.on('error', () => {});
+  child.stdout.on('data', (bytes: Buffer) => queue.push({ type: 'stdout', bytes }));
+  child.stderr.on('data', (bytes: Buffer) => queue.push({ type: 'stderr', bytes }));
+  child.on('error', (error) => {
+    queue.fail(new HotcellError('CELL_START_FAILED', `the program did not start: ${error.message}`, { cause: error }));
+    onEnd();
+  });
+  // The main process is the program: what it left running must not keep the streams open.
+  child.on('exit', () => void killMarked(mark));
+  child.on('close', (code, signal) => {
+    queue.push({ type: 'exit', outcome: toOutcome(code, signal, cause), usage: UNKNOWN_USAGE });
+    queue.end();
+    onEnd();
+  });
+  return {
+    events: queue,
+    write: (bytes) => void child.stdin.write(bytes),
+    closeStdin: () => child.stdin.end(),
+    kill: async (why) => {
+      cause ??= why;
+      await killMarked(mark);
+    },
+  };
+}
+
+function toOutcome(code: number | null, signal: NodeJS.Signals | null, cause: KillCause | undefined): ExecOutcome {
+  if (code !== null) return { kind: 'exited', code };
+  if (cause === 'cancelled') return { kind: 'cancelled' };
+  if (cause !== undefined) return { kind: 'limit', limit: cause };
+  return { kind: 'signalled', signal: signal === null ? constants.signals.SIGKILL : constants.signals[signal] };
+}

@@ -1,0 +1,179 @@
+import type { Log } from '../core/log.ts';
+import { messageOf, toCancelError, toHotcellError, type HotcellError } from '../core/errors.ts';
+import type { HotCell } from './hot-cell.ts';
+
+export interface LanguagePoolOptions {
+  readonly language: string;
+  readonly size: number;
+  /** Makes one more cell; waits for its turn where boots are limited. */
+  boot(): Promise<HotCell>;
+  /** May one more cell be kept waiting? Asked before each refill, never before a boot that somebody waits for. */
+  mayKeep(): boolean;
+  now(): number;
+  readonly log: Log;
+}
+
+export interface Taken {
+  readonly hot: HotCell;
+  /** The cell was ready before it was asked for. */
+  readonly warm: boolean;
+}
+
+interface Waiter {
+  resolve(taken: Taken): void;
+  reject(error: HotcellError): void;
+}
+
+const FIRST_BACK_OFF_MS = 250;
+const LONGEST_BACK_OFF_MS = 30_000;
+
+/** The booted cells of one language. A taker gets one at once, or waits for the next that becomes ready. */
+export class LanguagePool {
+  readonly #options: LanguagePoolOptions;
+  readonly #ready: HotCell[] = [];
+  readonly #waiting: Waiter[] = [];
+  #booting = 0;
+  #taken = 0;
+  #closed = false;
+  /** Switched off after a long idle time; the next taker switches it on again. */
+  #resting = false;
+  #failures = 0;
+  #retryAt = 0;
+  #problem: string | undefined;
+  #lastUsedAt: number;
+
+  constructor(options: LanguagePoolOptions) {
+    this.#options = options;
+    this.#lastUsedAt = options.now();
+  }
+
+  get state(): 'running' | 'stopped' {
+    return this.#ready.length + this.#taken > 0 ? 'running' : 'stopped';
+  }
+
+  get ready(): number {
+    return this.#ready.length;
+  }
+
+  /** Why the last boot failed, until one succeeds. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  get lastUsedAt(): number {
+    return this.#lastUsedAt;
+  }
+
+  readyMemoryBytes(whenUnknown: number): number {
+    return this.#ready.reduce((sum, { bootUsage }) => sum + (bootUsage.peakMemoryBytes ?? whenUnknown), 0);
+  }
+
+  take(signal: AbortSignal): Promise<Taken> {
+    this.#lastUsedAt = this.#options.now();
+    this.#resting = false;
+    const hot = this.#ready.shift();
+    if (hot !== undefined) {
+      this.#taken++;
+      return Promise.resolve({ hot, warm: true });
+    }
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = { resolve, reject };
+      this.#waiting.push(waiter);
+      signal.addEventListener('abort', () => {
+        const index = this.#waiting.indexOf(waiter);
+        if (index === -1) return;
+        this.#waiting.splice(index, 1);
+        reject(toCancelError(signal));
+      });
+      while (this.#booting < this.#waiting.length) this.#boot();
+    });
+  }
+
+  /** The taker is done with the cell: only now refill, so that booting does not compete with the run. */
+  release(): void {
+    this.#taken--;
+    this.#lastUsedAt = this.#options.now();
+    this.refill();
+  }
+
+  /** Boots the first cell and waits for it; the others follow in the background. */
+  async warmUp(): Promise<void> {
+    this.#booting++;
+    try {
+      this.#arrived(await this.#options.boot());
+    } catch (error) {
+      this.#failed(toHotcellError(error));
+      throw error;
+    } finally {
+      this.#booting--;
+    }
+    this.refill();
+  }
+
+  refill(): void {
+    if (this.#closed || this.#resting || this.#options.now() < this.#retryAt) return;
+    while (this.#ready.length + this.#booting < this.#options.size && this.#options.mayKeep()) this.#boot();
+  }
+
+  #boot(): void {
+    this.#booting++;
+    this.#options
+      .boot()
+      .finally(() => this.#booting--)
+      .then(
+        (hot) => this.#arrived(hot),
+        (error: unknown) => this.#failed(toHotcellError(error)),
+      )
+      .catch((error: unknown) => this.#options.log.error({ error: messageOf(error) }, 'pool'));
+  }
+
+  #arrived(hot: HotCell): void {
+    this.#failures = 0;
+    this.#problem = undefined;
+    const waiter = this.#waiting.shift();
+    if (waiter !== undefined) {
+      this.#taken++;
+      waiter.resolve({ hot, warm: false });
+    } else if (this.#closed || this.#resting) {
+      hot.cell.dispose().catch(() => {});
+    } else {
+      this.#ready.push(hot);
+      hot.cell.gone.then(() => this.#lost(hot)).catch(() => this.#lost(hot));
+    }
+  }
+
+  /** A waiting cell ended without having been asked to: replace it before anybody notices. */
+  #lost(hot: HotCell): void {
+    const index = this.#ready.indexOf(hot);
+    if (index === -1) return;
+    this.#ready.splice(index, 1);
+    this.#options.log.warn({ language: this.#options.language, cell: hot.cell.name }, 'a waiting cell was lost');
+    this.refill();
+  }
+
+  #failed(error: HotcellError): void {
+    this.#problem = error.message;
+    this.#failures++;
+    const wait = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(20, this.#failures - 1));
+    this.#retryAt = this.#options.now() + wait;
+    this.#options.log.error({ language: this.#options.language, error: error.message }, 'a cell did not start');
+    this.#waiting.shift()?.reject(error);
+  }
+
+  /** Removes the waiting cells until somebody asks for one. */
+  async rest(): Promise<number> {
+    this.#resting = true;
+    return await this.#disposeReady();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#disposeReady();
+  }
+
+  async #disposeReady(): Promise<number> {
+    const cells = this.#ready.splice(0);
+    await Promise.all(cells.map((hot) => hot.cell.dispose()));
+    return cells.length;
+  }
+}

@@ -1,0 +1,180 @@
+import { HotcellError, toCancelError, toHotcellError } from '../core/errors.ts';
+import type { Language, LanguageTable } from '../core/language.ts';
+import type { LimitName, Limits } from '../core/limits.ts';
+import type { Log } from '../core/log.ts';
+import type { HotPool } from '../pool/hot-pool.ts';
+import { encodeJobFrame } from '../pool/job-frame.ts';
+import type { Taken } from '../pool/language-pool.ts';
+import { Admission } from './admission.ts';
+import { toEndMessage, toExitCode, toKeptOutput } from './describe-end.ts';
+import type { LanguageStatus, OutputListener, RunRequest, RunResult, Runs } from './run.ts';
+import { supervise, type Supervised } from './supervise.ts';
+
+export interface RunsOptions {
+  readonly pool: HotPool;
+  readonly languages: LanguageTable;
+  readonly limits: Limits;
+  readonly ceilings: { readonly wallTimeMs: number; readonly memoryBytes: number };
+  readonly keptBytes: number;
+  readonly running: number;
+  readonly queue: number;
+  /** Aborted when the server stops: running executions end. */
+  readonly stopping: AbortSignal;
+  readonly log: Log;
+  /** What the cells of a language are made from, for receipts. */
+  imageName(language: Language): string;
+  /** Told about every finished run. */
+  onRun(result: RunResult): void;
+}
+
+interface Bounds {
+  readonly wallTimeMs: number;
+  readonly memoryBytes: number;
+  readonly outputBytes: number;
+}
+
+/** The one-shot use case: one piece of code in, a full diagnosis out. */
+export class OneShotRuns implements Runs {
+  readonly #options: RunsOptions;
+  readonly #admission: Admission;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+    this.#admission = new Admission(options);
+  }
+
+  get load(): { running: number; waiting: number } {
+    return { running: this.#admission.inside, waiting: this.#admission.waiting };
+  }
+
+  languages(): LanguageStatus[] {
+    const { imageName, languages, pool } = this.#options;
+    return Object.entries(languages).map(([name, entry]) => {
+      const { problem, state } = pool.status(name);
+      return { name, extension: entry.extension, imageName: imageName(entry), available: problem === undefined, problem, state };
+    });
+  }
+
+  async run(request: RunRequest, options: { signal: AbortSignal; onOutput?: OutputListener }): Promise<RunResult> {
+    const language = this.#requireLanguage(request.language);
+    const bounds = this.#toBounds(request);
+    const { stopping } = this.#options;
+    const signal = AbortSignal.any([options.signal, stopping]);
+    if (signal.aborted) throw toCancelError(signal);
+    return await this.#admission.run(async () => {
+      let streamed = false;
+      const onOutput: OutputListener = (stream, bytes) => {
+        streamed = true;
+        options.onOutput?.(stream, bytes);
+      };
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.#runOnce({ request, language, bounds, signal, onOutput });
+        } catch (error) {
+          // A lost cell has left no trace outside itself, so running again is safe as long as nobody saw output.
+          const { code, message } = toHotcellError(error);
+          const lost = code === 'CELL_LOST' || code === 'CELL_START_FAILED';
+          if (!lost || streamed || attempt > 1 || signal.aborted) throw error;
+          this.#options.log.warn({ language: request.language, error: message }, 'cell lost, trying another one');
+        }
+      }
+    }, signal);
+  }
+
+  #requireLanguage(name: string): Language {
+    const language = Object.hasOwn(this.#options.languages, name) ? this.#options.languages[name] : undefined;
+    if (language === undefined) {
+      const known = Object.keys(this.#options.languages).join(', ');
+      throw new HotcellError('LANGUAGE_UNKNOWN', `language: no language is called "${name}"; known are: ${known}`, {
+        field: 'language',
+      });
+    }
+    return language;
+  }
+
+  #toBounds(request: RunRequest): Bounds {
+    const { ceilings, limits } = this.#options;
+    const wallTimeMs = request.timeoutMs ?? limits.wallTimeMs;
+    const memoryBytes = request.memoryBytes ?? limits.memoryBytes;
+    if (request.timeoutMs !== undefined && wallTimeMs > ceilings.wallTimeMs) {
+      throw new HotcellError('LIMIT_TOO_HIGH', `timeout_ms: at most ${ceilings.wallTimeMs} here, got ${wallTimeMs}`, {
+        field: 'timeout_ms',
+      });
+    }
+    if (request.memoryBytes !== undefined && memoryBytes > ceilings.memoryBytes) {
+      const megabytes = (bytes: number): number => Math.floor(bytes / 1024 / 1024);
+      throw new HotcellError(
+        'LIMIT_TOO_HIGH',
+        `memory_mb: at most ${megabytes(ceilings.memoryBytes)} here, got ${megabytes(memoryBytes)}`,
+        { field: 'memory_mb' },
+      );
+    }
+    return { wallTimeMs, memoryBytes, outputBytes: limits.outputBytes };
+  }
+
+  async #runOnce(run: {
+    request: RunRequest;
+    language: Language;
+    bounds: Bounds;
+    signal: AbortSignal;
+    onOutput: OutputListener;
+  }): Promise<RunResult> {
+    const { pool, limits, keptBytes } = this.#options;
+    const { request, bounds } = run;
+    const taken = await pool.take(request.language, run.signal);
+    const { cell } = taken.hot;
+    try {
+      if (bounds.memoryBytes !== limits.memoryBytes) await cell.limitMemory(bounds.memoryBytes);
+      const end = await supervise(taken.hot, {
+        input: encodeJobFrame(request),
+        stdin: request.stdin,
+        wallTimeMs: bounds.wallTimeMs,
+        outputBytes: bounds.outputBytes,
+        keptBytes,
+        signal: run.signal,
+        onOutput: run.onOutput,
+      });
+      if (end.outcome.kind === 'cancelled') throw toCancelError(run.signal);
+      const result = this.#toResult(run, taken, end);
+      this.#report(result);
+      return result;
+    } finally {
+      pool.release(request.language);
+      // Single use: the caller does not wait for the remains to be cleared away.
+      cell.dispose().catch(() => {});
+    }
+  }
+
+  #toResult(run: { request: RunRequest; language: Language; bounds: Bounds }, taken: Taken, end: Supervised): RunResult {
+    const { cell, filePath, bootUsage } = taken.hot;
+    const { outcome, usage } = end;
+    const { keptBytes } = this.#options;
+    return {
+      outcome,
+      exitCode: toExitCode(outcome),
+      limitHit: toLimitHit(outcome.kind === 'limit' ? outcome.limit : undefined, usage.reached),
+      stdout: toKeptOutput(end.stdout, keptBytes, undefined),
+      stderr: toKeptOutput(end.stderr, keptBytes, toEndMessage(outcome, run.bounds)),
+      wallTimeMs: end.wallTimeMs,
+      cpuTimeMs: Math.max(0, usage.cpuMs - bootUsage.cpuMs),
+      peakMemoryBytes: usage.peakMemoryBytes,
+      cellId: cell.id,
+      language: run.request.language,
+      imageName: this.#options.imageName(run.language),
+      filePath,
+      isolation: cell.isolation,
+      warm: taken.warm,
+    };
+  }
+
+  #report(result: RunResult): void {
+    const { outcome, exitCode, cellId: cell, language, limitHit, warm } = result;
+    const wallTimeMs = Math.round(result.wallTimeMs * 10) / 10;
+    this.#options.log.info({ cell, language, outcome: outcome.kind, exitCode, limitHit, wallTimeMs, warm }, 'run');
+    this.#options.onRun(result);
+  }
+}
+
+function toLimitHit(fatal: LimitName | undefined, reached: readonly LimitName[]): LimitName | undefined {
+  return fatal ?? reached[0];
+}
