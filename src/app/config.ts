@@ -9,25 +9,53 @@ const minutes = (count: number): number => count * 60_000;
 
 /** Every setting, once: file, environment and flags are read into this. Unknown keys are refused. */
 export const Config = z.strictObject({
-  host: z.string().min(1).default('127.0.0.1').describe('address to listen on; anything but loopback needs apiKey'),
+  host: z
+    .string()
+    .min(1)
+    .default('127.0.0.1')
+    .describe('address to listen on; anything but loopback needs apiKey'),
   port: z.int().min(0).max(65_535).default(8000).describe('port to listen on; 0 picks a free one'),
   apiKey: z.string().min(8).optional().describe('key that callers send as Authorization: Bearer'),
   allowAnonymous: z.boolean().default(false).describe('serve beyond loopback without a key'),
   corsOrigins: z.array(z.url()).default(['http://localhost:3000']).describe('web origins that may call'),
-  allowedHosts: z.array(z.string()).default([]).describe('further host names by which the server may be called'),
-  bodyLimitBytes: z.int().min(1024).default(100 * 1024).describe('largest request body'),
-  outputKeptBytes: z.int().min(256).default(10 * 1024).describe('bytes of each output stream that a reply keeps'),
+  allowedHosts: z
+    .array(z.string())
+    .default([])
+    .describe('further host names by which the server may be called'),
+  bodyLimitBytes: z
+    .int()
+    .min(1024)
+    .default(100 * 1024)
+    .describe('largest request body'),
+  outputKeptBytes: z
+    .int()
+    .min(256)
+    .default(10 * 1024)
+    .describe('bytes of each output stream that a reply keeps'),
   driver: z.enum(['auto', 'oci', 'subprocess']).default('auto').describe('what makes the cells'),
-  runtime: z.enum(['auto', 'crun', 'runc', 'runsc']).default('auto').describe('OCI runtime of the oci driver'),
-  rootfs: z.string().optional().describe('folder to use as root of the cells instead of the host\'s /usr'),
+  runtime: z
+    .enum(['auto', 'crun', 'runc', 'runsc'])
+    .default('auto')
+    .describe('OCI runtime of the oci driver'),
+  rootfs: z.string().optional().describe("folder to use as root of the cells instead of the host's /usr"),
   stateDir: z.string().optional().describe('where running cells are recorded; on tmpfs if possible'),
-  weaker: z.array(z.enum(PROMISES)).default([]).describe('promises given up by name where nobody can keep them'),
-  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info').describe('least level that is logged'),
+  weaker: z
+    .array(z.enum(PROMISES))
+    .default([])
+    .describe('promises given up by name where nobody can keep them'),
+  logLevel: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('least level that is logged'),
   limits: Limits.prefault({}).describe('what one run may use'),
   ceilings: z
     .strictObject({
       wallTimeMs: z.int().min(10).default(60_000).describe('most that timeout_ms may ask for'),
-      memoryBytes: z.int().min(8 * MiB).default(1024 * MiB).describe('most that memory_mb may ask for'),
+      memoryBytes: z
+        .int()
+        .min(8 * MiB)
+        .default(1024 * MiB)
+        .describe('most that memory_mb may ask for'),
     })
     .prefault({})
     .describe('how far a request may raise its own limits'),
@@ -40,15 +68,28 @@ export const Config = z.strictObject({
         .max(10_000)
         .default(Math.max(4, Math.min(64, Math.floor(totalmem() / 2 / (256 * MiB)))))
         .describe('runs at once, all languages together'),
-      queue: z.int().min(0).max(100_000).default(256).describe('runs that may wait for their turn before 429'),
+      queue: z
+        .int()
+        .min(0)
+        .max(100_000)
+        .default(256)
+        .describe('runs that may wait for their turn before 429'),
       booting: z
         .int()
         .min(1)
         .max(256)
         .default(availableParallelism())
         .describe('cells that boot at the same time'),
-      memoryBytes: z.int().min(0).default(512 * MiB).describe('memory that waiting cells may hold together'),
-      idleMs: z.int().min(10).default(minutes(30)).describe('idle time after which the cells of a language are removed'),
+      memoryBytes: z
+        .int()
+        .min(0)
+        .default(512 * MiB)
+        .describe('memory that waiting cells may hold together'),
+      idleMs: z
+        .int()
+        .min(10)
+        .default(minutes(30))
+        .describe('idle time after which the cells of a language are removed'),
       idleCheckMs: z.int().min(10).default(minutes(5)).describe('how often that is checked'),
     })
     .prefault({})

@@ -9,7 +9,11 @@ import { DRIVER_NAMES, bundledTools, chooseDriver, makeDriver } from './make-dri
 export interface HostReport {
   readonly node: string;
   readonly drivers: readonly { readonly name: string; readonly chosen: boolean; readonly probe: Probe }[];
-  readonly languages: readonly { readonly name: string; readonly available: boolean; readonly problem?: string }[];
+  readonly languages: readonly {
+    readonly name: string;
+    readonly available: boolean;
+    readonly problem?: string;
+  }[];
 }
 
 /** What works on this machine, without changing anything on it. */

@@ -27,7 +27,8 @@ export interface EngineHooks {
 }
 
 /** Puts driver, pool and use cases together; resolves when the first cells are hot. */
-export async function startEngine(config: Config, { log, onProgress }: EngineHooks): Promise<Engine> {
+export async function startEngine(config: Config, hooks: EngineHooks): Promise<Engine> {
+  const { log } = hooks;
   // Folders and files for the cells' users must not depend on what our caller had as umask.
   process.umask(0o022);
   const languages = toLanguageTable(config.languages);
@@ -43,7 +44,14 @@ export async function startEngine(config: Config, { log, onProgress }: EngineHoo
   if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'removed what a dead server left behind');
 
   const stopping = new AbortController();
-  const pool = new HotPool({ driver, languages, limits: config.limits, clock: SYSTEM_CLOCK, log, ...config.pool });
+  const pool = new HotPool({
+    driver,
+    languages,
+    limits: config.limits,
+    clock: SYSTEM_CLOCK,
+    log,
+    ...config.pool,
+  });
   const metrics = new Metrics({
     load: () => runs.load,
     ready: () => Object.keys(languages).map((language) => ({ language, cells: pool.status(language).ready })),
@@ -67,9 +75,10 @@ export async function startEngine(config: Config, { log, onProgress }: EngineHoo
     await driver.close();
   };
 
-  onProgress(`booting cells with ${probe.runtime}`);
+  hooks.onProgress(`booting cells with ${probe.runtime}`);
   const failed = await pool.start();
-  for (const [language, error] of failed) log.warn({ language, error: error.message, hint: error.hint }, 'no cells');
+  for (const [language, error] of failed)
+    log.warn({ language, error: error.message, hint: error.hint }, 'no cells');
   const [firstFailure] = failed.values();
   if (firstFailure !== undefined && failed.size === Object.keys(languages).length) {
     await close();

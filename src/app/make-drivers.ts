@@ -21,7 +21,12 @@ export function chooseDriver(config: Config): DriverName {
 
 /** The only place that knows which drivers there are. */
 export function makeDriver(name: DriverName, config: Config, log: Log): Driver {
-  const common = { stateDirectory: config.stateDir, guest: GUEST, tools: bundledTools(), weaker: config.weaker };
+  const common = {
+    stateDirectory: config.stateDir,
+    guest: GUEST,
+    tools: bundledTools(),
+    weaker: config.weaker,
+  };
   switch (name) {
     case 'oci':
       return new OciDriver({ ...common, runtime: config.runtime, rootfs: config.rootfs, log });

@@ -24,40 +24,28 @@ export class Metrics {
   });
 
   constructor(gauges: Gauges) {
-    const registers = [this.#registry];
-    new Gauge({
-      name: 'hotcell_runs_running',
-      help: 'Runs under way',
-      registers,
-      collect() {
-        this.set(gauges.load().running);
-      },
+    this.#gauge('hotcell_runs_running', 'Runs under way', (gauge) => gauge.set(gauges.load().running));
+    this.#gauge('hotcell_runs_waiting', 'Runs that wait for their turn', (gauge) =>
+      gauge.set(gauges.load().waiting),
+    );
+    this.#gauge('hotcell_resident_memory_bytes', 'Memory of the server itself', (gauge) =>
+      gauge.set(process.memoryUsage.rss()),
+    );
+    this.#gauge('hotcell_cells_ready', 'Booted cells that wait for a job', (gauge) => {
+      for (const { language, cells } of gauges.ready()) gauge.set({ language }, cells);
     });
-    new Gauge({
-      name: 'hotcell_runs_waiting',
-      help: 'Runs that wait for their turn',
-      registers,
-      collect() {
-        this.set(gauges.load().waiting);
-      },
+  }
+
+  /** A gauge that is read when somebody asks, so that nothing is counted twice. */
+  #gauge(name: string, help: string, read: (gauge: Gauge<'language'>) => void): void {
+    const gauge: Gauge<'language'> = new Gauge({
+      name,
+      help,
+      labelNames: ['language'],
+      registers: [],
+      collect: () => read(gauge),
     });
-    new Gauge({
-      name: 'hotcell_cells_ready',
-      help: 'Booted cells that wait for a job',
-      labelNames: ['language'] as const,
-      registers,
-      collect() {
-        for (const { language, cells } of gauges.ready()) this.set({ language }, cells);
-      },
-    });
-    new Gauge({
-      name: 'hotcell_resident_memory_bytes',
-      help: 'Memory of the server itself',
-      registers,
-      collect() {
-        this.set(process.memoryUsage.rss());
-      },
-    });
+    this.#registry.registerMetric(gauge);
   }
 
   count(result: RunResult): void {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import * as z from 'zod';
 import type { Note } from '../core/driver.ts';
-import { HotcellError } from '../core/errors.ts';
+import { HotcellError, messageOf } from '../core/errors.ts';
 import { buildHttpServer } from '../http/server.ts';
 import type { LanguageStatus } from '../runs/run.ts';
 import type { Config } from './config.ts';
@@ -38,11 +39,17 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
     await engine.close();
     throw toListenError(error, config);
   }
-  const { port } = server.server.address() as AddressInfo;
+  const port = portOf(server.server.address());
   const host = config.host.includes(':') ? `[${config.host}]` : config.host;
   const { name, runtime, notes } = engine.driver;
   log.info({ host: config.host, port, driver: name, runtime }, 'ready');
-  hooks.onReady({ url: `http://${host}:${port}`, driver: name, runtime, languages: engine.runs.languages(), notes });
+  hooks.onReady({
+    url: `http://${host}:${port}`,
+    driver: name,
+    runtime,
+    languages: engine.runs.languages(),
+    notes,
+  });
 
   const signal = await stop;
   log.info({ signal }, 'stopping');
@@ -55,20 +62,34 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
 function requireSafeListening(config: Config): void {
   const loopback = config.host === 'localhost' || config.host === '::1' || config.host.startsWith('127.');
   if (loopback || config.apiKey !== undefined || config.allowAnonymous) return;
-  throw new HotcellError('CONFIG_INVALID', `host: ${config.host} can be reached from other machines, and there is no key`, {
-    field: 'host',
-    hint: 'Set HOTCELL_API_KEY, or say --allow-anonymous, or listen on 127.0.0.1.',
-  });
+  throw new HotcellError(
+    'CONFIG_INVALID',
+    `host: ${config.host} can be reached from other machines, and there is no key`,
+    {
+      field: 'host',
+      hint: 'Set HOTCELL_API_KEY, or say --allow-anonymous, or listen on 127.0.0.1.',
+    },
+  );
 }
 
 function toListenError(error: unknown, config: Config): HotcellError {
-  const { code, message } = error as NodeJS.ErrnoException;
-  const taken = code === 'EADDRINUSE';
-  return new HotcellError('CONFIG_INVALID', `cannot listen on ${config.host}:${config.port}: ${message}`, {
-    field: 'port',
-    hint: taken ? 'Another program has the port; choose one with --port.' : 'Choose another --host or --port.',
-    cause: error,
-  });
+  const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+  return new HotcellError(
+    'CONFIG_INVALID',
+    `cannot listen on ${config.host}:${config.port}: ${messageOf(error)}`,
+    {
+      field: 'port',
+      hint: taken
+        ? 'Another program has the port; choose one with --port.'
+        : 'Choose another --host or --port.',
+      cause: error,
+    },
+  );
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === 'string') throw new TypeError('the server listens on no port');
+  return address.port;
 }
 
 /** The first signal asks for an orderly end; the second one is not kept waiting. */
@@ -87,5 +108,5 @@ function nextStopSignal(): Promise<NodeJS.Signals> {
 
 function readVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }

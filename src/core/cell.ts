@@ -45,7 +45,16 @@ export interface Cell {
   dispose(): Promise<void>;
 }
 
+interface Places {
+  readonly workdir: string;
+  readonly guest: string;
+}
+
+export function fillArgv([program, ...rest]: ExecRequest['argv'], places: Places): [string, ...string[]] {
+  return [fillPlaceholders(program, places), ...rest.map((word) => fillPlaceholders(word, places))];
+}
+
 /** `{workdir}` and `{guest}` in an argv or env value; nothing else is replaced. */
-export function fillPlaceholders(text: string, values: { workdir: string; guest: string }): string {
-  return text.replaceAll('{workdir}', () => values.workdir).replaceAll('{guest}', () => values.guest);
+export function fillPlaceholders(text: string, places: Places): string {
+  return text.replaceAll('{workdir}', () => places.workdir).replaceAll('{guest}', () => places.guest);
 }

@@ -1,23 +1,17 @@
 import { HotcellError } from './errors.ts';
-import type { LimitName } from './limits.ts';
+import { LIMIT_NAMES } from './limits.ts';
 
 export type EnforcedBy = 'kernel' | 'hypervisor' | 'supervisor' | 'nobody';
 
 /** What a cell promises: every limit, and the walls around it. */
 export const PROMISES = [
-  'cpus',
-  'memoryBytes',
-  'processes',
-  'diskBytes',
-  'openFiles',
-  'wallTimeMs',
-  'outputBytes',
+  ...LIMIT_NAMES,
   'network',
   'filesystem',
   'identity',
   'processView',
   'syscalls',
-] as const satisfies readonly (LimitName | string)[];
+] as const;
 export type Promised = (typeof PROMISES)[number];
 
 export const PROMISE_MEANING: Readonly<Record<Promised, string>> = {

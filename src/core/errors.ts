@@ -1,14 +1,26 @@
 /** Everything that can go wrong on our side or in a request, in one table: code, HTTP status, what a person can do. */
 export const ERRORS = {
-  INVALID_JSON: { status: 400, retry: false, hint: 'Send one JSON object, for example {"code": "print(1)"}.' },
+  INVALID_JSON: {
+    status: 400,
+    retry: false,
+    hint: 'Send one JSON object, for example {"code": "print(1)"}.',
+  },
   INVALID_REQUEST: { status: 422, retry: false, hint: 'Correct the named field; /docs lists every field.' },
   BODY_TOO_LARGE: {
     status: 413,
     retry: false,
     hint: 'Send less, or raise bodyLimitBytes in the configuration.',
   },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, retry: false, hint: 'Send the header content-type: application/json.' },
-  UNAUTHORIZED: { status: 401, retry: false, hint: 'Send the header Authorization: Bearer <HOTCELL_API_KEY>.' },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    retry: false,
+    hint: 'Send the header content-type: application/json.',
+  },
+  UNAUTHORIZED: {
+    status: 401,
+    retry: false,
+    hint: 'Send the header Authorization: Bearer <HOTCELL_API_KEY>.',
+  },
   HOST_REFUSED: {
     status: 403,
     retry: false,
@@ -20,10 +32,22 @@ export const ERRORS = {
     hint: 'Add the origin to corsOrigins if pages from there may run code here.',
   },
   NOT_FOUND: { status: 404, retry: false, hint: 'See /docs for the routes.' },
-  METHOD_NOT_ALLOWED: { status: 405, retry: false, hint: 'See the allow header for the methods of this route.' },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    retry: false,
+    hint: 'See the allow header for the methods of this route.',
+  },
   LANGUAGE_UNKNOWN: { status: 404, retry: false, hint: 'GET /languages lists the languages of this server.' },
-  LANGUAGE_UNAVAILABLE: { status: 503, retry: false, hint: 'Run `hotcell doctor`; it names what is missing.' },
-  LIMIT_TOO_HIGH: { status: 422, retry: false, hint: 'Ask for less, or raise the ceiling in the configuration.' },
+  LANGUAGE_UNAVAILABLE: {
+    status: 503,
+    retry: false,
+    hint: 'Run `hotcell doctor`; it names what is missing.',
+  },
+  LIMIT_TOO_HIGH: {
+    status: 422,
+    retry: false,
+    hint: 'Ask for less, or raise the ceiling in the configuration.',
+  },
   POLICY_UNENFORCEABLE: {
     status: 422,
     retry: false,
@@ -32,10 +56,22 @@ export const ERRORS = {
   TOO_BUSY: { status: 429, retry: true, hint: 'Try again after the seconds of the retry-after header.' },
   CANCELLED: { status: 499, retry: false, hint: 'The client went away before the answer was ready.' },
   DRIVER_UNAVAILABLE: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host.' },
-  CELL_START_FAILED: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host; the log has the runtime\'s own words.' },
+  CELL_START_FAILED: {
+    status: 503,
+    retry: true,
+    hint: "Run `hotcell doctor` on the host; the log has the runtime's own words.",
+  },
   CELL_LOST: { status: 503, retry: true, hint: 'The cell was ended from outside. Send the request again.' },
-  SHUTTING_DOWN: { status: 503, retry: true, hint: 'The server is stopping. Try another one, or again later.' },
-  CONFIG_INVALID: { status: 500, retry: false, hint: 'Correct the named setting; `hotcell config` shows all of them.' },
+  SHUTTING_DOWN: {
+    status: 503,
+    retry: true,
+    hint: 'The server is stopping. Try another one, or again later.',
+  },
+  CONFIG_INVALID: {
+    status: 500,
+    retry: false,
+    hint: 'Correct the named setting; `hotcell config` shows all of them.',
+  },
   INTERNAL: { status: 500, retry: true, hint: 'This is a defect of Hotcell; the log has the details.' },
 } as const;
 

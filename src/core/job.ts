@@ -25,6 +25,7 @@ export function relativePathProblem(path: string): string | undefined {
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
     return 'must not have empty, . or .. parts';
   }
-  if (parts.some((part) => new TextEncoder().encode(part).length > 255)) return 'has a part of more than 255 bytes';
+  if (parts.some((part) => new TextEncoder().encode(part).length > 255))
+    return 'has a part of more than 255 bytes';
   return undefined;
 }

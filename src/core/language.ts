@@ -45,14 +45,18 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
     extension: 'rb',
     image: 'ruby:3.2-slim',
     command: ['ruby', '{filepath}'],
-    hot: { command: ['ruby', '{guest}/bootstrap/ruby.rb', '{filepath}'], env: {} },
+    // Twice: the first makes the second one wait for the job (see the bootstrap).
+    hot: {
+      command: ['ruby', '-r', '{guest}/bootstrap/ruby.rb', '-r', '{guest}/bootstrap/ruby.rb', '{filepath}'],
+      env: {},
+    },
     package: 'ruby',
   },
   javascript: {
     extension: 'js',
     image: 'node:24-slim',
     command: ['node', '{filepath}'],
-    hot: { command: ['node', '-r', '{guest}/bootstrap/node.cjs', '{filepath}'], env: {} },
+    hot: { command: ['node', '-r', '{guest}/bootstrap/node.cjs', '{filepath}'], env: { HOTCELL_BOOT: '1' } },
   },
   typescript: {
     extension: 'ts',
@@ -70,8 +74,12 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
 };
 
 /** The argv and environment that start a language's interpreter so that it waits for a job. */
-export function toHotCommand(language: Language, filepath: string): { argv: [string, ...string[]]; env: Record<string, string> } {
-  const fill = (words: readonly string[]): string[] => words.map((word) => word.replaceAll('{filepath}', () => filepath));
+export function toHotCommand(
+  language: Language,
+  filepath: string,
+): { argv: [string, ...string[]]; env: Record<string, string> } {
+  const fill = (words: readonly string[]): string[] =>
+    words.map((word) => word.replaceAll('{filepath}', () => filepath));
   const [program, ...rest] =
     language.hot === undefined
       ? ['bash', '{guest}/bootstrap/command.sh', filepath, ...fill(language.command)]

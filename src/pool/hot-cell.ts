@@ -75,10 +75,16 @@ function toBootError(
   const program = language.entry.command[0] ?? '';
   if (outcome.kind === 'exited' && outcome.code === NOT_FOUND) {
     const { package: debianPackage } = language.entry;
-    return new HotcellError('LANGUAGE_UNAVAILABLE', `${language.name}: there is no ${program} in the cell (${words})`, {
-      ...(debianPackage === undefined ? {} : { hint: `apt-get install -y ${debianPackage}` }),
-    });
+    const hint = debianPackage === undefined ? {} : { hint: `apt-get install -y ${debianPackage}` };
+    return new HotcellError(
+      'LANGUAGE_UNAVAILABLE',
+      `${language.name}: there is no ${program} in the cell (${words})`,
+      hint,
+    );
   }
   const fate = outcome.kind === 'exited' ? `exit ${outcome.code}` : outcome.kind;
-  return new HotcellError('CELL_START_FAILED', `${language.name}: ${program} did not start (${fate}): ${words}`);
+  return new HotcellError(
+    'CELL_START_FAILED',
+    `${language.name}: ${program} did not start (${fate}): ${words}`,
+  );
 }

@@ -147,7 +147,10 @@ export class LanguagePool {
     const index = this.#ready.indexOf(hot);
     if (index === -1) return;
     this.#ready.splice(index, 1);
-    this.#options.log.warn({ language: this.#options.language, cell: hot.cell.name }, 'a waiting cell was lost');
+    this.#options.log.warn(
+      { language: this.#options.language, cell: hot.cell.name },
+      'a waiting cell was lost',
+    );
     this.refill();
   }
 
@@ -156,14 +159,17 @@ export class LanguagePool {
     this.#failures++;
     const wait = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(20, this.#failures - 1));
     this.#retryAt = this.#options.now() + wait;
-    this.#options.log.error({ language: this.#options.language, error: error.message }, 'a cell did not start');
+    this.#options.log.error(
+      { language: this.#options.language, error: error.message },
+      'a cell did not start',
+    );
     this.#waiting.shift()?.reject(error);
   }
 
   /** Removes the waiting cells until somebody asks for one. */
-  async rest(): Promise<number> {
+  rest(): Promise<number> {
     this.#resting = true;
-    return await this.#disposeReady();
+    return this.#disposeReady();
   }
 
   async close(): Promise<void> {

@@ -40,7 +40,10 @@ export class Admission {
       return Promise.resolve();
     }
     if (this.#waiting.length >= this.#queue) {
-      const seconds = Math.max(1, Math.ceil((this.#waiting.length / this.#running) * (this.#averageMs / 1000)));
+      const seconds = Math.max(
+        1,
+        Math.ceil((this.#waiting.length / this.#running) * (this.#averageMs / 1000)),
+      );
       throw new HotcellError(
         'TOO_BUSY',
         `${this.#inside} runs are under way and ${this.#waiting.length} wait already`,

@@ -48,20 +48,30 @@ export class OneShotRuns implements Runs {
   }
 
   languages(): LanguageStatus[] {
-    const { imageName, languages, pool } = this.#options;
+    const { languages, pool } = this.#options;
     return Object.entries(languages).map(([name, entry]) => {
       const { problem, state } = pool.status(name);
-      return { name, extension: entry.extension, imageName: imageName(entry), available: problem === undefined, problem, state };
+      return {
+        name,
+        extension: entry.extension,
+        imageName: this.#options.imageName(entry),
+        available: problem === undefined,
+        problem,
+        state,
+      };
     });
   }
 
-  async run(request: RunRequest, options: { signal: AbortSignal; onOutput?: OutputListener }): Promise<RunResult> {
+  async run(
+    request: RunRequest,
+    options: { signal: AbortSignal; onOutput?: OutputListener },
+  ): Promise<RunResult> {
     const language = this.#requireLanguage(request.language);
     const bounds = this.#toBounds(request);
     const { stopping } = this.#options;
     const signal = AbortSignal.any([options.signal, stopping]);
     if (signal.aborted) throw toCancelError(signal);
-    return await this.#admission.run(async () => {
+    return this.#admission.run(async () => {
       let streamed = false;
       const onOutput: OutputListener = (stream, bytes) => {
         streamed = true;
@@ -75,7 +85,10 @@ export class OneShotRuns implements Runs {
           const { code, message } = toHotcellError(error);
           const lost = code === 'CELL_LOST' || code === 'CELL_START_FAILED';
           if (!lost || streamed || attempt > 1 || signal.aborted) throw error;
-          this.#options.log.warn({ language: request.language, error: message }, 'cell lost, trying another one');
+          this.#options.log.warn(
+            { language: request.language, error: message },
+            'cell lost, trying another one',
+          );
         }
       }
     }, signal);
@@ -85,9 +98,13 @@ export class OneShotRuns implements Runs {
     const language = Object.hasOwn(this.#options.languages, name) ? this.#options.languages[name] : undefined;
     if (language === undefined) {
       const known = Object.keys(this.#options.languages).join(', ');
-      throw new HotcellError('LANGUAGE_UNKNOWN', `language: no language is called "${name}"; known are: ${known}`, {
-        field: 'language',
-      });
+      throw new HotcellError(
+        'LANGUAGE_UNKNOWN',
+        `language: no language is called "${name}"; known are: ${known}`,
+        {
+          field: 'language',
+        },
+      );
     }
     return language;
   }
@@ -97,9 +114,13 @@ export class OneShotRuns implements Runs {
     const wallTimeMs = request.timeoutMs ?? limits.wallTimeMs;
     const memoryBytes = request.memoryBytes ?? limits.memoryBytes;
     if (request.timeoutMs !== undefined && wallTimeMs > ceilings.wallTimeMs) {
-      throw new HotcellError('LIMIT_TOO_HIGH', `timeout_ms: at most ${ceilings.wallTimeMs} here, got ${wallTimeMs}`, {
-        field: 'timeout_ms',
-      });
+      throw new HotcellError(
+        'LIMIT_TOO_HIGH',
+        `timeout_ms: at most ${ceilings.wallTimeMs} here, got ${wallTimeMs}`,
+        {
+          field: 'timeout_ms',
+        },
+      );
     }
     if (request.memoryBytes !== undefined && memoryBytes > ceilings.memoryBytes) {
       const megabytes = (bytes: number): number => Math.floor(bytes / 1024 / 1024);
@@ -145,7 +166,11 @@ export class OneShotRuns implements Runs {
     }
   }
 
-  #toResult(run: { request: RunRequest; language: Language; bounds: Bounds }, taken: Taken, end: Supervised): RunResult {
+  #toResult(
+    run: { request: RunRequest; language: Language; bounds: Bounds },
+    taken: Taken,
+    end: Supervised,
+  ): RunResult {
     const { cell, filePath, bootUsage } = taken.hot;
     const { outcome, usage } = end;
     const { keptBytes } = this.#options;
@@ -170,7 +195,10 @@ export class OneShotRuns implements Runs {
   #report(result: RunResult): void {
     const { outcome, exitCode, cellId: cell, language, limitHit, warm } = result;
     const wallTimeMs = Math.round(result.wallTimeMs * 10) / 10;
-    this.#options.log.info({ cell, language, outcome: outcome.kind, exitCode, limitHit, wallTimeMs, warm }, 'run');
+    this.#options.log.info(
+      { cell, language, outcome: outcome.kind, exitCode, limitHit, wallTimeMs, warm },
+      'run',
+    );
     this.#options.onRun(result);
   }
 }

@@ -53,4 +53,3 @@ export async function supervise(hot: HotCell, options: Supervision): Promise<Sup
     options.signal.removeEventListener('abort', cancel);
   }
 }
-

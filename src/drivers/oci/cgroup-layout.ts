@@ -48,12 +48,19 @@ export function toCgroupLayout(mountinfo: string): CgroupLayout {
       ? { version: 'none', problem: 'no cgroup file system is mounted' }
       : { version: 2, root: v2.point };
   }
-  const found = V1_CONTROLLERS.map((name) => [name, v1.find((mount) => mount.options.includes(name))?.point] as const);
-  const missing = found.filter(([, point]) => point === undefined).map(([name]) => name);
-  if (missing.length > 0) return { version: 'none', problem: `cgroup controllers not mounted: ${missing.join(', ')}` };
+  const pointOf = (name: Controller): string => v1.find((mount) => mount.options.includes(name))?.point ?? '';
+  const points = {
+    cpu: pointOf('cpu'),
+    cpuacct: pointOf('cpuacct'),
+    memory: pointOf('memory'),
+    pids: pointOf('pids'),
+  };
+  const missing = V1_CONTROLLERS.filter((name) => points[name] === '');
+  if (missing.length > 0)
+    return { version: 'none', problem: `cgroup controllers not mounted: ${missing.join(', ')}` };
   return {
     version: 1,
-    mounts: Object.fromEntries(found) as Record<Controller, string>,
+    mounts: points,
     hierarchies: [...new Set(v1.map((mount) => mount.point))],
     hybrid: v2 !== undefined,
   };
@@ -62,13 +69,16 @@ export function toCgroupLayout(mountinfo: string): CgroupLayout {
 export async function readCgroupLayout(): Promise<CgroupLayout> {
   const layout = toCgroupLayout(readFileSync('/proc/self/mountinfo', 'utf8'));
   if (layout.version === 'none') return layout;
-  return layout.version === 1 ? await checkV1(layout) : await checkV2(layout.root);
+  return layout.version === 1 ? checkV1(layout) : checkV2(layout.root);
 }
 
 async function checkV1(layout: CgroupLayout & { version: 1 }): Promise<CgroupLayout> {
   const closed = await unwritable(Object.values(layout.mounts));
   if (closed === undefined) return layout;
-  return { version: 'none', problem: `${closed} cannot be written (cgroup v1 cannot be delegated to a plain user)` };
+  return {
+    version: 'none',
+    problem: `${closed} cannot be written (cgroup v1 cannot be delegated to a plain user)`,
+  };
 }
 
 /** Root uses the top of the hierarchy; anybody else the part that was delegated, which is where we are. */
@@ -76,12 +86,14 @@ async function checkV2(top: string): Promise<CgroupLayout> {
   const own = readFileSync('/proc/self/cgroup', 'utf8').match(/^0::(.*)$/m)?.[1] ?? '/';
   const root = process.geteuid?.() === 0 ? top : join(top, own, '..');
   const closed = await unwritable([root, join(root, 'cgroup.subtree_control')]);
-  if (closed !== undefined) return { version: 'none', problem: `${closed} cannot be written: nothing is delegated` };
+  if (closed !== undefined)
+    return { version: 'none', problem: `${closed} cannot be written: nothing is delegated` };
   const available = existsSync(join(root, 'cgroup.controllers'))
     ? readFileSync(join(root, 'cgroup.controllers'), 'utf8').split(/\s+/)
     : [];
   const missing = V2_CONTROLLERS.filter((name) => !available.includes(name));
-  if (missing.length > 0) return { version: 'none', problem: `cgroup controllers not delegated: ${missing.join(', ')}` };
+  if (missing.length > 0)
+    return { version: 'none', problem: `cgroup controllers not delegated: ${missing.join(', ')}` };
   return { version: 2, root };
 }
 

@@ -2,6 +2,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Usage } from '../../core/exec.ts';
+import { errnoOf } from '../process/errno.ts';
 import type { LimitName, Limits } from '../../core/limits.ts';
 import type { CgroupLayout } from './cgroup-layout.ts';
 
@@ -10,7 +11,8 @@ const CPU_PERIOD_US = 100_000;
 /** The runtime puts the processes one level below, so that the figures outlive the runtime's own clean-up. */
 export const LEAF = 'cell';
 
-type FileName = 'cpu' | 'memoryPeak' | 'memoryEvents' | 'processesPeak';
+const FILE_NAMES = ['cpu', 'memoryPeak', 'memoryEvents', 'processesPeak'] as const;
+type FileName = (typeof FILE_NAMES)[number];
 
 /** Files to read the usage from, and files to write the limits to. Pure. */
 interface CgroupPlan {
@@ -22,7 +24,11 @@ interface CgroupPlan {
   readonly cpuUnitsPerMs: number;
 }
 
-export function toCgroupPlan(layout: CgroupLayout & { version: 1 | 2 }, path: string, limits: Limits): CgroupPlan {
+export function toCgroupPlan(
+  layout: CgroupLayout & { version: 1 | 2 },
+  path: string,
+  limits: Limits,
+): CgroupPlan {
   const quotaUs = Math.max(1000, Math.round(limits.cpus * CPU_PERIOD_US));
   if (layout.version === 2) {
     const folder = join(layout.root, path);
@@ -77,7 +83,7 @@ const OPTIONAL = /memsw|swap|peak$/;
 export class CellCgroup {
   readonly #plan: CgroupPlan;
   readonly #limits: Limits;
-  readonly #stats: Partial<Record<FileName, number>> = {};
+  readonly #stats = new Map<FileName, number>();
   #memoryBytes: number;
 
   private constructor(plan: CgroupPlan, limits: Limits) {
@@ -86,14 +92,18 @@ export class CellCgroup {
     this.#memoryBytes = limits.memoryBytes;
   }
 
-  static async create(layout: CgroupLayout & { version: 1 | 2 }, path: string, limits: Limits): Promise<CellCgroup> {
+  static async create(
+    layout: CgroupLayout & { version: 1 | 2 },
+    path: string,
+    limits: Limits,
+  ): Promise<CellCgroup> {
     const plan = toCgroupPlan(layout, path, limits);
     const cgroup = new CellCgroup(plan, limits);
     await Promise.all(plan.folders.map((folder) => mkdir(folder)));
     for (const [file, value] of plan.limits) await writeLimit(file, value);
-    for (const [name, file] of Object.entries(plan.stats) as [FileName, string][]) {
-      const descriptor = openIfThere(file);
-      if (descriptor !== undefined) cgroup.#stats[name] = descriptor;
+    for (const name of FILE_NAMES) {
+      const descriptor = openIfThere(plan.stats[name]);
+      if (descriptor !== undefined) cgroup.#stats.set(name, descriptor);
     }
     return cgroup;
   }
@@ -119,7 +129,7 @@ export class CellCgroup {
   }
 
   #read(name: FileName): string | undefined {
-    const descriptor = this.#stats[name];
+    const descriptor = this.#stats.get(name);
     if (descriptor === undefined) return undefined;
     const buffer = Buffer.allocUnsafe(1024);
     return buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
@@ -139,8 +149,8 @@ export class CellCgroup {
   }
 
   async remove(hierarchies: readonly string[], path: string): Promise<void> {
-    for (const descriptor of Object.values(this.#stats)) closeSync(descriptor);
-    for (const name of Object.keys(this.#stats)) delete this.#stats[name as FileName];
+    for (const descriptor of this.#stats.values()) closeSync(descriptor);
+    this.#stats.clear();
     await removeCgroups(hierarchies, path);
   }
 }
@@ -173,7 +183,8 @@ export function hierarchiesOf(layout: CgroupLayout): readonly string[] {
 export async function makeInstanceCgroup(layout: CgroupLayout, path: string): Promise<void> {
   if (layout.version === 'none') return;
   if (layout.version === 1) {
-    for (const mount of new Set(Object.values(layout.mounts))) await mkdir(join(mount, path), { recursive: true });
+    for (const mount of new Set(Object.values(layout.mounts)))
+      await mkdir(join(mount, path), { recursive: true });
     return;
   }
   let folder = layout.root;
@@ -195,7 +206,7 @@ async function removeFolder(folder: string): Promise<void> {
       await rmdir(folder);
       return;
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
+      const code = errnoOf(error);
       if (code === 'ENOENT') return;
       if (code !== 'EBUSY' && code !== 'ENOTEMPTY') throw error;
       if (attempt === 50) throw error;

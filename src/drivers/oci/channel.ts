@@ -20,10 +20,18 @@ export class Channel {
   constructor(kit: FifoKit, streams: readonly ('out' | 'err' | 'status')[]) {
     this.#kit = kit;
     // Opened for both directions, because opening a FIFO only for writing fails until somebody reads it.
-    this.#stdin = new Socket({ fd: openSync(kit.path('in'), O_RDWR | O_NONBLOCK), readable: false, writable: true });
+    this.#stdin = new Socket({
+      fd: openSync(kit.path('in'), O_RDWR | O_NONBLOCK),
+      readable: false,
+      writable: true,
+    });
     this.#stdin.on('error', () => {});
     const ends = streams.map((name) => {
-      const reader = new Socket({ fd: openSync(kit.path(name), O_RDONLY | O_NONBLOCK), readable: true, writable: false });
+      const reader = new Socket({
+        fd: openSync(kit.path(name), O_RDONLY | O_NONBLOCK),
+        readable: true,
+        writable: false,
+      });
       this.#readers.set(name, reader);
       return this.#listen(name, reader);
     });

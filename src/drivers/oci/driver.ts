@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fillPlaceholders, type Cell, type CellSpec, type CellSummary, type Isolation } from '../../core/cell.ts';
+import {
+  fillPlaceholders,
+  type Cell,
+  type CellSpec,
+  type CellSummary,
+  type Isolation,
+} from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
 import { HotcellError } from '../../core/errors.ts';
@@ -94,7 +100,14 @@ export class OciDriver implements Driver {
       cgroup,
       startExec: (request) =>
         startExec(
-          { cli: opened.cli, kits: opened.kits, cgroups, cellCgroup: join(cgroupPath, LEAF), cellId: id, bundle },
+          {
+            cli: opened.cli,
+            kits: opened.kits,
+            cgroups,
+            cellCgroup: join(cgroupPath, LEAF),
+            cellId: id,
+            bundle,
+          },
           { ...request, env: { ...BASE_ENV, ...request.env } },
           { identity, limits: spec.limits, usage: () => cell.usage() },
         ),
@@ -108,7 +121,9 @@ export class OciDriver implements Driver {
     });
     this.#cells.set(id, cell);
     // A cell that fails to clean up after itself is caught by the next start; it must not end the server.
-    cell.gone.catch((error: unknown) => this.#options.log.error({ cell: id, error: String(error) }, 'clean-up failed'));
+    cell.gone.catch((error: unknown) =>
+      this.#options.log.error({ cell: id, error: String(error) }, 'clean-up failed'),
+    );
     if (spec.main === undefined) await waitForIdle(cell);
     return cell;
   }

@@ -1,9 +1,10 @@
+import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Exec, ExecOutcome, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import type { Limits } from '../../core/limits.ts';
+import { errnoOf } from '../process/errno.ts';
 import { hierarchiesOf, removeCgroups } from './cgroup.ts';
 import type { CgroupLayout } from './cgroup-layout.ts';
 import { Channel } from './channel.ts';
@@ -51,7 +52,7 @@ export async function startExec(place: ExecPlace, request: ExecRequest, bounds: 
     else await removeCgroups(hierarchiesOf(place.cgroups), join(place.cellCgroup, name));
   };
   const live = async (): Promise<void> => {
-    const [code] = (await once(runtime, 'exit')) as [number | null];
+    const code = await exitOf(runtime);
     await killAll();
     channel.hangUp();
     await channel.ended;
@@ -61,7 +62,9 @@ export async function startExec(place: ExecPlace, request: ExecRequest, bounds: 
     await rm(processFile, { force: true });
     place.kits.giveBack(kit);
   };
-  live().catch((error: unknown) => channel.queue.fail(error instanceof Error ? error : new Error(String(error))));
+  live().catch((error: unknown) =>
+    channel.queue.fail(error instanceof Error ? error : new Error(String(error))),
+  );
   return {
     events: channel.queue,
     write: (bytes) => channel.write(bytes),
@@ -73,8 +76,16 @@ export async function startExec(place: ExecPlace, request: ExecRequest, bounds: 
   };
 }
 
+function exitOf(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve, reject) => {
+    child.on('exit', (code) => resolve(code));
+    child.on('error', reject);
+  });
+}
+
 function toExecOutcome(code: number | null, cause: KillCause | undefined): ExecOutcome {
-  if (cause !== undefined) return cause === 'cancelled' ? { kind: 'cancelled' } : { kind: 'limit', limit: cause };
+  if (cause !== undefined)
+    return cause === 'cancelled' ? { kind: 'cancelled' } : { kind: 'limit', limit: cause };
   // Runtimes report a signal as 128 + n, like shells do.
   if (code === null) return { kind: 'signalled', signal: 9 };
   return code > 128 && code < 128 + 65 ? { kind: 'signalled', signal: code - 128 } : { kind: 'exited', code };
@@ -105,9 +116,9 @@ async function makeSubCgroup(place: ExecPlace, name: string): Promise<string | u
     const parent = join(mount, place.cellCgroup);
     const made = await mkdir(join(parent, name)).then(
       () => true,
-      (error: NodeJS.ErrnoException) => {
+      (error: unknown) => {
         // A hierarchy that the runtime was not shown has no folder for the cell.
-        if (error.code === 'ENOENT') return false;
+        if (errnoOf(error) === 'ENOENT') return false;
         throw error;
       },
     );

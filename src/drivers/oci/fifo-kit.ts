@@ -49,7 +49,8 @@ export class FifoKits {
     for (const kit of kits) await mkdir(kit.directory, { recursive: true, mode: 0o700 });
     const paths = kits.flatMap((kit) => NAMES.map((name) => kit.path(name)));
     const result = await runCommand(['mkfifo', '-m', '666', ...paths]);
-    if (result.code !== 0) throw new HotcellError('DRIVER_UNAVAILABLE', `mkfifo failed: ${result.stderr.trim()}`);
+    if (result.code !== 0)
+      throw new HotcellError('DRIVER_UNAVAILABLE', `mkfifo failed: ${result.stderr.trim()}`);
     this.#free.push(...kits);
   }
 }

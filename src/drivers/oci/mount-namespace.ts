@@ -30,7 +30,15 @@ export class MountNamespace implements AsyncDisposable {
       : 'for path; do umount "$path" || exit 1; done';
     const holder = spawn(
       'unshare',
-      [...(hidden.rootless ? ['-r'] : []), '-m', 'sh', '-c', `${hide}; echo ready; read _`, 'sh', ...hidden.paths],
+      [
+        ...(hidden.rootless ? ['-r'] : []),
+        '-m',
+        'sh',
+        '-c',
+        `${hide}; echo ready; read _`,
+        'sh',
+        ...hidden.paths,
+      ],
       { env: HELPER_ENV, stdio: ['pipe', 'pipe', 'pipe'] },
     );
     const errors: string[] = [];
@@ -41,12 +49,21 @@ export class MountNamespace implements AsyncDisposable {
       once(holder, 'error').then(() => false),
     ]);
     if (!started || holder.pid === undefined) {
-      throw new HotcellError('DRIVER_UNAVAILABLE', `cannot make a mount namespace: ${errors.join('').trim()}`);
+      throw new HotcellError(
+        'DRIVER_UNAVAILABLE',
+        `cannot make a mount namespace: ${errors.join('').trim()}`,
+      );
     }
     holder.unref();
     const { pid } = holder;
     const enter = hidden.rootless
-      ? ['nsenter', `--user=/proc/${pid}/ns/user`, `--mount=/proc/${pid}/ns/mnt`, '--preserve-credentials', '--']
+      ? [
+          'nsenter',
+          `--user=/proc/${pid}/ns/user`,
+          `--mount=/proc/${pid}/ns/mnt`,
+          '--preserve-credentials',
+          '--',
+        ]
       : ['nsenter', `--mount=/proc/${pid}/ns/mnt`, '--'];
     return new MountNamespace(holder, enter);
   }

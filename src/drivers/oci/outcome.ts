@@ -17,13 +17,21 @@ export function parseStatus(status: string): { code: number; signalled: boolean 
  * The outcome of a cell's main program; undefined when the cell was ended by nobody we know of.
  * A status that arrived tells what happened even if somebody was about to kill.
  */
-export function toOutcome(status: string, cause: KillCause | undefined, usage: Usage): ExecOutcome | undefined {
+export function toOutcome(
+  status: string,
+  cause: KillCause | undefined,
+  usage: Usage,
+): ExecOutcome | undefined {
   const parsed = parseStatus(status);
   const outOfMemory = usage.reached.includes('memoryBytes');
   if (parsed === undefined) {
-    if (cause !== undefined) return cause === 'cancelled' ? { kind: 'cancelled' } : { kind: 'limit', limit: cause };
+    if (cause !== undefined)
+      return cause === 'cancelled' ? { kind: 'cancelled' } : { kind: 'limit', limit: cause };
     return outOfMemory ? { kind: 'limit', limit: 'memoryBytes' } : undefined;
   }
-  if (parsed.code === KILLED && parsed.signalled && outOfMemory) return { kind: 'limit', limit: 'memoryBytes' };
-  return parsed.signalled ? { kind: 'signalled', signal: parsed.code - 128 } : { kind: 'exited', code: parsed.code };
+  if (parsed.code === KILLED && parsed.signalled && outOfMemory)
+    return { kind: 'limit', limit: 'memoryBytes' };
+  return parsed.signalled
+    ? { kind: 'signalled', signal: parsed.code - 128 }
+    : { kind: 'exited', code: parsed.code };
 }

@@ -24,19 +24,27 @@ const INSTALL = 'apt-get install -y crun';
 const SPARED_V1 = /\/(devices|blkio|systemd|net_cls|net_prio|net_cls,net_prio|perf_event|hugetlb|rdma|misc)$/;
 
 export async function probeOci(options: ProbeOptions): Promise<{ probe: Probe; host: OciHost | undefined }> {
-  const refuse = (problem: string, remedy: string) => ({ probe: { ok: false, problem, remedy } as const, host: undefined });
-  if (process.platform !== 'linux') return refuse('the oci driver needs Linux', 'Use the docker driver here.');
+  const refuse = (problem: string, remedy: string) => ({
+    probe: { ok: false, problem, remedy } as const,
+    host: undefined,
+  });
+  if (process.platform !== 'linux')
+    return refuse('the oci driver needs Linux', 'Use the docker driver here.');
   const runtime = await pickRuntime(options.runtime);
   if (runtime === undefined) {
     const wanted = options.runtime === 'auto' ? 'no OCI runtime' : `no ${options.runtime}`;
-    return refuse(`${wanted} found`, options.runtime === 'auto' ? INSTALL : `apt-get install -y ${options.runtime}`);
+    return refuse(
+      `${wanted} found`,
+      options.runtime === 'auto' ? INSTALL : `apt-get install -y ${options.runtime}`,
+    );
   }
   const rootless = process.geteuid?.() !== 0;
   if (rootless && runtime.name !== 'crun') {
     return refuse(`${runtime.name} cannot run cells without root here`, `${INSTALL}, or run as root`);
   }
   for (const program of ['unshare', 'nsenter', 'mkfifo']) {
-    if (findProgram(program) === undefined) return refuse(`${program} is missing`, 'apt-get install -y util-linux coreutils');
+    if (findProgram(program) === undefined)
+      return refuse(`${program} is missing`, 'apt-get install -y util-linux coreutils');
   }
   if (options.rootfs !== undefined && !existsSync(options.rootfs)) {
     return refuse(`rootfs ${options.rootfs} does not exist`, 'Correct the setting rootfs.');

@@ -54,7 +54,15 @@ const ETC: Readonly<Record<string, string>> = {
  */
 export async function makeRootfs(options: RootfsOptions): Promise<Rootfs> {
   const { directory } = options;
-  for (const folder of ['dev-source/pts', 'root/dev', 'root/etc', 'root/proc', 'root/tmp', `root${GUEST}`, `root${TOOLS}`]) {
+  for (const folder of [
+    'dev-source/pts',
+    'root/dev',
+    'root/etc',
+    'root/proc',
+    'root/tmp',
+    `root${GUEST}`,
+    `root${TOOLS}`,
+  ]) {
     await mkdir(join(directory, folder), { recursive: true });
   }
   await mkdir(join(directory, 'root', CHANNEL_IN_CELL), { recursive: true });
@@ -115,7 +123,8 @@ async function bindSystem(base: string | undefined, root: string): Promise<BindM
   }
   for (const name of ['alternatives', 'ld.so.cache']) {
     const source = join(from, 'etc', name);
-    if (existsSync(source)) await cp(source, join(root, 'etc', name), { recursive: true, verbatimSymlinks: true });
+    if (existsSync(source))
+      await cp(source, join(root, 'etc', name), { recursive: true, verbatimSymlinks: true });
   }
   return binds;
 }

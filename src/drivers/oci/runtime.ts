@@ -42,7 +42,8 @@ function globalFlags(name: RuntimeName, cgroups: boolean): string[] {
 
 /** The command line of an OCI runtime with its own state folder. */
 export class RuntimeCli {
-  readonly #base: readonly [string, ...string[]];
+  readonly #program: string;
+  readonly #flags: readonly string[];
   readonly #stateDirectory: string;
 
   constructor(options: {
@@ -53,8 +54,9 @@ export class RuntimeCli {
     cgroups: boolean;
   }) {
     const { runtime, stateDirectory } = options;
-    const words = [...options.prefix, runtime.path, '--root', stateDirectory, ...globalFlags(runtime.name, options.cgroups)];
-    this.#base = words as [string, ...string[]];
+    const [program, ...rest] = [...options.prefix, runtime.path];
+    this.#program = program;
+    this.#flags = [...rest, '--root', stateDirectory, ...globalFlags(runtime.name, options.cgroups)];
     this.#stateDirectory = stateDirectory;
   }
 
@@ -66,17 +68,20 @@ export class RuntimeCli {
     return this.#spawn(['run', '--bundle', bundle, id], ['pipe', 'pipe', 'pipe']);
   }
 
-  exec(id: string, options: { processFile: string; subCgroup: string | undefined; stdio: StdioOptions }): ChildProcess {
+  exec(
+    id: string,
+    options: { processFile: string; subCgroup: string | undefined; stdio: StdioOptions },
+  ): ChildProcess {
     const cgroup = options.subCgroup === undefined ? [] : ['--cgroup', options.subCgroup];
     return this.#spawn(['exec', ...cgroup, '--process', options.processFile, id], options.stdio);
   }
 
   kill(id: string): Promise<CommandResult> {
-    return runCommand([...this.#base, 'kill', id, 'KILL']);
+    return runCommand([this.#program, ...this.#flags, 'kill', id, 'KILL']);
   }
 
   delete(id: string): Promise<CommandResult> {
-    return runCommand([...this.#base, 'delete', '--force', id], { timeoutMs: 20_000 });
+    return runCommand([this.#program, ...this.#flags, 'delete', '--force', id], { timeoutMs: 20_000 });
   }
 
   /** Does the runtime still have a record of this container? */
@@ -85,7 +90,6 @@ export class RuntimeCli {
   }
 
   #spawn(words: readonly string[], stdio: StdioOptions): ChildProcess {
-    const [program, ...rest] = this.#base;
-    return spawn(program, [...rest, ...words], { env: HELPER_ENV, stdio, cwd: '/' });
+    return spawn(this.#program, [...this.#flags, ...words], { env: HELPER_ENV, stdio, cwd: '/' });
   }
 }

@@ -44,7 +44,10 @@ const EPERM = 1;
 const ENOSYS = 38;
 const words = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '');
 
-const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'SCMP_ARCH_X86_64', arm64: 'SCMP_ARCH_AARCH64' };
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  x64: 'SCMP_ARCH_X86_64',
+  arm64: 'SCMP_ARCH_AARCH64',
+};
 
 export interface SeccompRule {
   readonly names: readonly string[];

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as z from 'zod';
 import { HotcellError } from '../../core/errors.ts';
 
 const TMPFS_MAGIC = 0x01021994;
@@ -14,11 +15,12 @@ export interface Instance {
   readonly directory: string;
 }
 
-interface Owner {
-  readonly pid: number;
+const Owner = z.object({
+  pid: z.int(),
   /** Start time of the process in clock ticks; with the pid it is never given twice. */
-  readonly startTicks: string;
-}
+  startTicks: z.string(),
+});
+type Owner = z.infer<typeof Owner>;
 
 /** Bundles are made and removed all the time: tmpfs if there is one. */
 export async function defaultStateDirectory(): Promise<string> {
@@ -26,7 +28,8 @@ export async function defaultStateDirectory(): Promise<string> {
   const candidates = uid === 0 ? ['/run', '/dev/shm'] : [`/run/user/${uid}`, '/dev/shm'];
   for (const parent of candidates) {
     const info = await statfs(parent).catch(() => undefined);
-    if (info?.type === TMPFS_MAGIC) return join(parent, uid === 0 || parent !== '/dev/shm' ? 'hotcell' : `hotcell-${uid}`);
+    if (info?.type === TMPFS_MAGIC)
+      return join(parent, uid === 0 || parent !== '/dev/shm' ? 'hotcell' : `hotcell-${uid}`);
   }
   return uid === 0 ? '/run/hotcell' : `/tmp/hotcell-${uid}`;
 }
@@ -66,8 +69,16 @@ export async function deadInstances(stateDirectory: string): Promise<Instance[]>
 async function ownerLives(directory: string): Promise<boolean> {
   const text = await readFile(join(directory, OWNER_FILE), 'utf8').catch(() => undefined);
   if (text === undefined) return false;
-  const owner = JSON.parse(text) as Owner;
-  return startTicksOf(owner.pid) === owner.startTicks;
+  const owner = Owner.safeParse(parseJson(text));
+  return owner.success && startTicksOf(owner.data.pid) === owner.data.startTicks;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Field 22 of /proc/<pid>/stat; the name in field 2 may contain anything, so count from its closing bracket. */
@@ -86,7 +97,11 @@ async function makeStateDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o711 });
   const info = await lstat(directory);
   if (info.isDirectory() && info.uid === process.geteuid?.() && (info.mode & 0o022) === 0) return;
-  throw new HotcellError('DRIVER_UNAVAILABLE', `${directory} belongs to somebody else or can be written by others`, {
-    hint: `Remove it, or choose another folder with the setting stateDir.`,
-  });
+  throw new HotcellError(
+    'DRIVER_UNAVAILABLE',
+    `${directory} belongs to somebody else or can be written by others`,
+    {
+      hint: `Remove it, or choose another folder with the setting stateDir.`,
+    },
+  );
 }

@@ -11,7 +11,9 @@ function findMarked(value: string): number[] {
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .filter((name) => {
       try {
-        return readFileSync(`/proc/${name}/environ`, 'latin1').split('\0').some((entry) => entry.startsWith(needle));
+        return readFileSync(`/proc/${name}/environ`, 'latin1')
+          .split('\0')
+          .some((entry) => entry.startsWith(needle));
       } catch {
         return false;
       }

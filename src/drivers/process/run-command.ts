@@ -22,7 +22,10 @@ export const HELPER_ENV: Readonly<Record<string, string>> = {
  * All three streams are pipes, never /dev/null: crun gives its standard streams to the cell's user with fchown,
  * and would change the owner of the host's /dev/null.
  */
-export function runCommand(argv: readonly [string, ...string[]], options: CommandOptions = {}): Promise<CommandResult> {
+export function runCommand(
+  argv: readonly [string, ...string[]],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
   const [program, ...rest] = argv;
   return new Promise((resolve, reject) => {
     const child = spawn(program, rest, {

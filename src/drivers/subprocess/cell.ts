@@ -106,7 +106,9 @@ function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () =
   child.stdout.on('data', (bytes: Buffer) => queue.push({ type: 'stdout', bytes }));
   child.stderr.on('data', (bytes: Buffer) => queue.push({ type: 'stderr', bytes }));
   child.on('error', (error) => {
-    queue.fail(new HotcellError('CELL_START_FAILED', `the program did not start: ${error.message}`, { cause: error }));
+    queue.fail(
+      new HotcellError('CELL_START_FAILED', `the program did not start: ${error.message}`, { cause: error }),
+    );
     onEnd();
   });
   // The main process is the program: what it left running must not keep the streams open.
@@ -127,9 +129,16 @@ function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () =
   };
 }
 
-function toOutcome(code: number | null, signal: NodeJS.Signals | null, cause: KillCause | undefined): ExecOutcome {
+function toOutcome(
+  code: number | null,
+  signal: NodeJS.Signals | null,
+  cause: KillCause | undefined,
+): ExecOutcome {
   if (code !== null) return { kind: 'exited', code };
   if (cause === 'cancelled') return { kind: 'cancelled' };
   if (cause !== undefined) return { kind: 'limit', limit: cause };
-  return { kind: 'signalled', signal: signal === null ? constants.signals.SIGKILL : constants.signals[signal] };
+  return {
+    kind: 'signalled',
+    signal: signal === null ? constants.signals.SIGKILL : constants.signals[signal],
+  };
 }

@@ -1,7 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fillPlaceholders, type Cell, type CellSpec, type CellSummary, type Isolation } from '../../core/cell.ts';
+import {
+  fillArgv,
+  fillPlaceholders,
+  type Cell,
+  type CellSpec,
+  type CellSummary,
+  type Isolation,
+} from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { requireEnforcement, type Enforcement, type Promised } from '../../core/enforcement.ts';
 import type { ExecRequest } from '../../core/exec.ts';
@@ -50,7 +57,11 @@ export class SubprocessDriver implements Driver {
 
   probe(): Promise<Probe> {
     if (process.platform !== 'linux') {
-      return Promise.resolve({ ok: false, problem: 'the subprocess driver needs Linux', remedy: 'Use docker here.' });
+      return Promise.resolve({
+        ok: false,
+        problem: 'the subprocess driver needs Linux',
+        remedy: 'Use docker here.',
+      });
     }
     return Promise.resolve({
       ok: true,
@@ -74,12 +85,14 @@ export class SubprocessDriver implements Driver {
     await mkdir(workdir, { recursive: true });
     const places = { workdir, guest: this.#options.guest };
     const fill = (request: ExecRequest): ExecRequest => ({
-      argv: request.argv.map((word) => fillPlaceholders(word, places)) as [string, ...string[]],
+      argv: fillArgv(request.argv, places),
       env: {
         PATH: `${tools}:/usr/local/bin:/usr/bin:/bin`,
         HOME: workdir,
         LANG: 'C.UTF-8',
-        ...Object.fromEntries(Object.entries(request.env).map(([name, value]) => [name, fillPlaceholders(value, places)])),
+        ...Object.fromEntries(
+          Object.entries(request.env).map(([name, value]) => [name, fillPlaceholders(value, places)]),
+        ),
       },
       cwd: request.cwd ?? workdir,
     });

@@ -1,0 +1,117 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ErrorReply, ExecuteReply, HealthReply } from '../../src/wire/execute.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+
+export interface ServerOptions {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Given when a second server is to find what the first one left. */
+  readonly stateDirectory?: string;
+}
+
+export interface ExecuteAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: ExecuteReply & ErrorReply;
+}
+
+/** A real server in a process of its own, with a state directory of its own. */
+export class TestServer implements AsyncDisposable {
+  readonly url: string;
+  readonly stateDirectory: string;
+  readonly process: ChildProcess;
+  readonly #ownsState: boolean;
+  readonly #output: string[];
+
+  private constructor(parts: {
+    url: string;
+    state: string;
+    ownsState: boolean;
+    child: ChildProcess;
+    output: string[];
+  }) {
+    this.url = parts.url;
+    this.stateDirectory = parts.state;
+    this.process = parts.child;
+    this.#ownsState = parts.ownsState;
+    this.#output = parts.output;
+  }
+
+  static async start(options: ServerOptions = {}): Promise<TestServer> {
+    const state = options.stateDirectory ?? makeStateDirectory();
+    const child = spawn(process.execPath, [MAIN, 'up', '--port', '0', ...(options.args ?? [])], {
+      env: { PATH: process.env['PATH'] ?? '', HOTCELL_STATE_DIR: state, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const output: string[] = [];
+    const url = await new Promise<string>((resolve, reject) => {
+      const listen = (chunk: Buffer): void => {
+        output.push(chunk.toString());
+        const found = /ready on (http:\/\/\S+)/.exec(output.join(''))?.[1];
+        if (found !== undefined) resolve(found);
+      };
+      child.stdout.on('data', listen);
+      child.stderr.on('data', listen);
+      child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${output.join('')}`)));
+    });
+    return new TestServer({ url, state, ownsState: options.stateDirectory === undefined, child, output });
+  }
+
+  get output(): string {
+    return this.#output.join('');
+  }
+
+  async execute(
+    language: string,
+    body: object | string,
+    headers: Record<string, string> = {},
+  ): Promise<ExecuteAnswer> {
+    const response = await fetch(`${this.url}/execute/${language}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    });
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (await response.json()) as ExecuteReply & ErrorReply,
+    };
+  }
+
+  async health(): Promise<HealthReply> {
+    const response = await fetch(`${this.url}/health`);
+    return (await response.json()) as HealthReply;
+  }
+
+  /** Sends a signal and resolves with the exit code, null after a signal that could not be handled. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return this.process.exitCode;
+    const exited = once(this.process, 'exit') as Promise<[number | null]>;
+    this.process.kill(signal);
+    const [code] = await exited;
+    return code;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    if (this.#ownsState) rmSync(this.stateDirectory, { recursive: true, force: true });
+  }
+}
+
+/** Open to walk through, as the driver would make it: the cells' users are others than ours. */
+export function makeStateDirectory(): string {
+  const state = mkdtempSync(join(tmpdirOnTmpfs(), 'hotcell-test-'));
+  chmodSync(state, 0o711);
+  return state;
+}
+
+/** Bundles are made and removed by the thousand: not on a disk. */
+export function tmpdirOnTmpfs(): string {
+  return process.platform === 'linux' ? '/dev/shm' : tmpdir();
+}
