@@ -2,26 +2,22 @@
 # Positional parameters only: a variable of this shell could shadow one of the job.
 
 # Not empty: ruby looks at the first byte before its bootstrap can run.
-(umask 022 && echo >"$1")
+[ -z "$1" ] || (umask 022 && echo >"$1")
 shift
-
-case ${HOTCELL_WIRING-} in
-  inherit)
-    unset HOTCELL_WIRING
-    (
-      { echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
-      exec "$@"
-    )
-    exit
-    ;;
-esac
-unset HOTCELL_WIRING
 
 # In the foreground the shell tells of a signal (`Killed`) on its stderr, so that the
 # server can tell a signal from the exit status 128 + n.
 exec 2>/run/hotcell/status
 (
+  # When memory runs out, the program goes first and this shell last.
   { echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
   exec "$@"
 ) </run/hotcell/in >/run/hotcell/out 2>/run/hotcell/err
 echo "exit $?" >&2
+
+# Whatever the program left running ends now; with it the last holder of the streams is gone.
+exec 2>&-
+kill -9 -1
+# Stay until the server has read what the kernel counted (or is gone itself): with this
+# process the cgroup goes, too.
+read -r _ </run/hotcell/hold

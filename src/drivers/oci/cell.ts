@@ -80,6 +80,7 @@ export class OciCell implements Cell {
   #announceEnd(): void {
     const { channel } = this.#parts;
     const usage = this.#readUsage();
+    channel.letGo();
     const outcome = toOutcome(channel.status, this.#killCause, usage);
     if (outcome === undefined) {
       const words = this.#runtimeWords.trim();

@@ -61,7 +61,7 @@ export function toCgroupLayout(mountinfo: string): CgroupLayout {
   return {
     version: 1,
     mounts: points,
-    hierarchies: [...new Set(v1.map((mount) => mount.point))],
+    hierarchies: [...new Set([...v1, ...(v2 === undefined ? [] : [v2])].map((mount) => mount.point))],
     hybrid: v2 !== undefined,
   };
 }

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Usage } from '../../core/exec.ts';
@@ -11,8 +11,7 @@ const CPU_PERIOD_US = 100_000;
 /** The runtime puts the processes one level below, so that the figures outlive the runtime's own clean-up. */
 export const LEAF = 'cell';
 
-const FILE_NAMES = ['cpu', 'memoryPeak', 'memoryEvents', 'processesPeak'] as const;
-type FileName = (typeof FILE_NAMES)[number];
+type FileName = 'cpu' | 'memoryPeak';
 
 /** Files to read the usage from, and files to write the limits to. Pure. */
 interface CgroupPlan {
@@ -20,7 +19,11 @@ interface CgroupPlan {
   readonly limits: readonly (readonly [path: string, value: string])[];
   readonly memory: readonly string[];
   readonly quota: readonly [path: string, unlimited: string];
+  /** Counted for the cell and everything below it; read from descriptors that stay open. */
   readonly stats: Readonly<Record<FileName, string>>;
+  /** v1 counts these only where the process is, one level below; so they are gone when the runtime has tidied up. */
+  readonly outOfMemory: readonly string[];
+  readonly outOfProcesses: readonly string[];
   readonly cpuUnitsPerMs: number;
 }
 
@@ -46,9 +49,9 @@ export function toCgroupPlan(
       stats: {
         cpu: join(folder, 'cpu.stat'),
         memoryPeak: join(folder, 'memory.peak'),
-        memoryEvents: join(folder, 'memory.events'),
-        processesPeak: join(folder, 'pids.peak'),
       },
+      outOfMemory: [join(folder, 'memory.events')],
+      outOfProcesses: [join(folder, 'pids.events'), join(folder, LEAF, 'pids.events')],
       cpuUnitsPerMs: 1000,
     };
   }
@@ -69,9 +72,9 @@ export function toCgroupPlan(
     stats: {
       cpu: at('cpuacct', 'cpuacct.usage'),
       memoryPeak: at('memory', 'memory.max_usage_in_bytes'),
-      memoryEvents: at('memory', 'memory.oom_control'),
-      processesPeak: at('pids', 'pids.peak'),
     },
+    outOfMemory: [at('memory', `${LEAF}/memory.oom_control`)],
+    outOfProcesses: [at('pids', `${LEAF}/pids.events`)],
     cpuUnitsPerMs: 1_000_000,
   };
 }
@@ -82,14 +85,12 @@ const OPTIONAL = /memsw|swap|peak$/;
 /** The cgroup of one cell: limits in, usage out, also after its processes are gone. */
 export class CellCgroup {
   readonly #plan: CgroupPlan;
-  readonly #limits: Limits;
   readonly #stats = new Map<FileName, number>();
   #memoryBytes: number;
 
-  private constructor(plan: CgroupPlan, limits: Limits) {
+  private constructor(plan: CgroupPlan, memoryBytes: number) {
     this.#plan = plan;
-    this.#limits = limits;
-    this.#memoryBytes = limits.memoryBytes;
+    this.#memoryBytes = memoryBytes;
   }
 
   static async create(
@@ -98,10 +99,10 @@ export class CellCgroup {
     limits: Limits,
   ): Promise<CellCgroup> {
     const plan = toCgroupPlan(layout, path, limits);
-    const cgroup = new CellCgroup(plan, limits);
+    const cgroup = new CellCgroup(plan, limits.memoryBytes);
     await Promise.all(plan.folders.map((folder) => mkdir(folder)));
     for (const [file, value] of plan.limits) await writeLimit(file, value);
-    for (const name of FILE_NAMES) {
+    for (const name of ['cpu', 'memoryPeak'] as const) {
       const descriptor = openIfThere(plan.stats[name]);
       if (descriptor !== undefined) cgroup.#stats.set(name, descriptor);
     }
@@ -109,18 +110,16 @@ export class CellCgroup {
   }
 
   /**
-   * Reads descriptors that are already open: a few microseconds, and unlike making or removing cgroups it does not
-   * wait for the kernel's cgroup lock, so it may be done on the event loop.
+   * A few microseconds, and unlike making or removing cgroups reading does not wait for the kernel's cgroup lock,
+   * so it may be done on the event loop.
    */
   usage(): Usage {
     const cpu = this.#read('cpu') ?? '';
     const units = Number(/(?:^|usage_usec )(\d+)/.exec(cpu)?.[1] ?? 0);
     const peak = this.#read('memoryPeak');
-    const kills = Number(/^oom_kill (\d+)/m.exec(this.#read('memoryEvents') ?? '')?.[1] ?? 0);
-    const processes = Number(this.#read('processesPeak') ?? 0);
     const reached: LimitName[] = [];
-    if (kills > 0) reached.push('memoryBytes');
-    if (processes >= this.#limits.processes) reached.push('processes');
+    if (countIn(this.#plan.outOfMemory, 'oom_kill') > 0) reached.push('memoryBytes');
+    if (countIn(this.#plan.outOfProcesses, 'max') > 0) reached.push('processes');
     return {
       cpuMs: units / this.#plan.cpuUnitsPerMs,
       peakMemoryBytes: peak === undefined ? undefined : Math.min(Number(peak), this.#memoryBytes),
@@ -153,6 +152,18 @@ export class CellCgroup {
     this.#stats.clear();
     await removeCgroups(hierarchies, path);
   }
+}
+
+/** The sum of a named counter over some files; one that is gone counts nothing. */
+function countIn(files: readonly string[], counter: string): number {
+  const pattern = new RegExp(`^${counter} (\\d+)`, 'm');
+  return files.reduce((sum, file) => {
+    try {
+      return sum + Number(pattern.exec(readFileSync(file, 'latin1'))?.[1] ?? 0);
+    } catch {
+      return sum;
+    }
+  }, 0);
 }
 
 function openIfThere(file: string): number | undefined {

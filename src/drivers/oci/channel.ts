@@ -13,6 +13,8 @@ export class Channel {
   readonly #kit: FifoKit;
   readonly #stdin: Socket;
   readonly #readers = new Map<'out' | 'err' | 'status', Socket>();
+  readonly #hold: number;
+  #held = true;
   #status = '';
   /** Resolves when every writer of every stream is gone. */
   readonly ended: Promise<void>;
@@ -26,6 +28,7 @@ export class Channel {
       writable: true,
     });
     this.#stdin.on('error', () => {});
+    this.#hold = openSync(kit.path('hold'), O_RDWR | O_NONBLOCK);
     const ends = streams.map((name) => {
       const reader = new Socket({
         fd: openSync(kit.path(name), O_RDONLY | O_NONBLOCK),
@@ -77,11 +80,19 @@ export class Channel {
     ];
   }
 
+  /** Lets the init of the cell go; it stays until then, so that its cgroup can still be read. */
+  letGo(): void {
+    if (!this.#held) return;
+    this.#held = false;
+    closeSync(this.#hold);
+  }
+
   /**
    * Brings the end of the streams about when their writers are known to be dead or never came: a reader that has
    * never seen a writer would wait for ever, so be that writer for a moment.
    */
   hangUp(): void {
+    this.letGo();
     this.#stdin.destroy();
     for (const [name, reader] of this.#readers) {
       if (!reader.destroyed) closeSync(openSync(this.#kit.path(name), O_WRONLY | O_NONBLOCK));

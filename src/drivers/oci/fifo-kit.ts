@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import { runCommand } from '../process/run-command.ts';
 
-const NAMES = ['in', 'out', 'err', 'status'] as const;
+const NAMES = ['in', 'out', 'err', 'status', 'hold'] as const;
 const BATCH = 8;
 
 /**

@@ -1,0 +1,36 @@
+import type { Command } from 'commander';
+import { EXIT_CODES } from '../exit-codes.ts';
+import type { CommandContext } from '../program.ts';
+import { renderHostReport } from '../render/host-report.ts';
+import { addSettingsOptions, readSettings, type SettingsOptions } from '../settings-options.ts';
+
+const EXAMPLES = `
+Examples:
+  hotcell doctor                     what works here, who keeps which promise, what mends the rest
+  hotcell doctor --runtime runsc     the same for gVisor
+  hotcell doctor --json
+
+Exits with 0 when the chosen driver can serve, with 1 otherwise.`;
+
+interface Options extends SettingsOptions {
+  readonly json?: true;
+}
+
+export function addDoctorCommand(program: Command, { terminal, outcome }: CommandContext): void {
+  const command = program
+    .command('doctor')
+    .description('say what works on this machine, what protects, and what would mend the rest')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: Options) => {
+      const { config } = await readSettings(options);
+      outcome.debug = config.logLevel === 'debug';
+      const { inspectHost } = await import('../../app/doctor.ts');
+      const report = await inspectHost(config);
+      if (options.json === true) terminal.json(report);
+      else terminal.line(renderHostReport(report, terminal.paint));
+      const works = report.drivers.some((driver) => driver.chosen && driver.probe.ok);
+      outcome.exitCode = works ? EXIT_CODES.done : EXIT_CODES.unhealthy;
+    });
+  addSettingsOptions(command);
+}

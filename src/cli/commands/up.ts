@@ -1,0 +1,46 @@
+import type { Command } from 'commander';
+import type { CommandContext } from '../program.ts';
+import { renderReady, toReadyJson } from '../render/ready.ts';
+import { addSettingsOptions, readSettings, type SettingsOptions } from '../settings-options.ts';
+
+const EXAMPLES = `
+Examples:
+  hotcell up                                     on http://127.0.0.1:8000, for this machine only
+  HOTCELL_API_KEY=… hotcell up --host 0.0.0.0    for others, who send the key
+  hotcell up --set limits.memoryBytes=512m --set pool.size=8
+
+There is no flag for the API key: command lines can be read by every user of the machine.
+Set HOTCELL_API_KEY, or apiKey in the settings file. SIGINT and SIGTERM stop gracefully.`;
+
+interface Options extends SettingsOptions {
+  readonly json?: true;
+}
+
+export function addUpCommand(program: Command, { terminal, outcome }: CommandContext): void {
+  const command = program
+    .command('up')
+    .alias('serve')
+    .description('serve code execution over HTTP')
+    .optionsGroup('Server:')
+    .option('--host <address>', 'address to listen on; anything but loopback needs an API key')
+    .option('--port <number>', 'port to listen on; 0 picks a free one')
+    .option('--allow-anonymous', 'serve beyond loopback without a key')
+    .option('--json', 'print one JSON object when ready')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: Options) => {
+      const { config } = await readSettings(options);
+      outcome.debug = config.logLevel === 'debug';
+      const { serve } = await import('../../app/serve.ts');
+      outcome.exitCode = await serve(config, {
+        onProgress: (text) => terminal.note(`hotcell: ${text}`),
+        onReady: (info) => {
+          if (options.json === true) terminal.line(JSON.stringify(toReadyJson(info)));
+          else
+            terminal.line(
+              renderReady(info, { needsKey: config.apiKey !== undefined, paint: terminal.paint }),
+            );
+        },
+      });
+    });
+  addSettingsOptions(command);
+}

@@ -1,0 +1,26 @@
+import { CommanderError } from 'commander';
+import { toHotcellError } from '../core/errors.ts';
+import { EXIT_CODES, toExitCode } from './exit-codes.ts';
+import { makeProgram, type Outcome } from './program.ts';
+import { renderError } from './render/error.ts';
+import { Terminal } from './terminal.ts';
+
+const terminal = new Terminal({ stdout: process.stdout, stderr: process.stderr });
+const outcome: Outcome = { exitCode: EXIT_CODES.done, debug: false };
+const words = process.argv.slice(2);
+try {
+  await makeProgram(terminal, outcome).parseAsync(words, { from: 'user' });
+} catch (error) {
+  outcome.exitCode = report(error);
+}
+await terminal.flush();
+// Ends here even if a library keeps a timer: whoever had something to close has closed it.
+process.exit(outcome.exitCode);
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.usage;
+  const known = toHotcellError(error);
+  const ours = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
+  renderError(terminal, known, { json: ours.includes('--json'), debug: outcome.debug });
+  return toExitCode(known);
+}

@@ -1,0 +1,66 @@
+import type { HostReport } from '../../app/doctor.ts';
+import { PROMISE_MEANING, PROMISES, type EnforcedBy } from '../../core/enforcement.ts';
+import type { Terminal } from '../terminal.ts';
+import { renderNotes } from './ready.ts';
+import { renderTable } from './table.ts';
+
+type Paints = Terminal['paint'];
+type DriverReport = HostReport['drivers'][number];
+
+export function renderHostReport(report: HostReport, paint: Paints): string {
+  return [
+    `Node ${report.node}`,
+    ...report.drivers.flatMap((driver) => ['', ...renderDriver(driver, paint)]),
+    '',
+    ...renderPromises(report.drivers, paint),
+    paint.bold('Languages'),
+    ...report.languages.map((language) =>
+      language.available
+        ? `  ${paint.green('✓')} ${language.name}`
+        : `  ${paint.red('✗')} ${language.name}: ${language.problem ?? 'not available'}`,
+    ),
+  ].join('\n');
+}
+
+function renderDriver(driver: DriverReport, paint: Paints): string[] {
+  const { probe } = driver;
+  const chosen = driver.chosen ? ' (chosen)' : '';
+  return probe.ok
+    ? [
+        `${paint.green('✓')} ${paint.bold(`${driver.name} driver`)}${chosen}: works with ${probe.runtime}`,
+        ...renderNotes(probe.notes, paint),
+      ]
+    : [
+        `${paint.red('✗')} ${paint.bold(`${driver.name} driver`)}${chosen}: ${probe.problem}`,
+        `    → ${probe.remedy}`,
+      ];
+}
+
+/** Who keeps which promise, one column per driver that works. */
+function renderPromises(drivers: readonly DriverReport[], paint: Paints): string[] {
+  const working = drivers.flatMap(({ name, probe }) =>
+    probe.ok ? [{ name, enforcement: probe.enforcement }] : [],
+  );
+  if (working.length === 0) return [];
+  const rows = PROMISES.map((promise) => [
+    `  ${promise}`,
+    ...working.map(({ enforcement }) => paintKeeper(enforcement[promise], paint)),
+    paint.dim(PROMISE_MEANING[promise]),
+  ]);
+  const heading = ['  PROMISE', ...working.map(({ name }) => name.toUpperCase()), 'MEANING'];
+  return [paint.bold('Who keeps which promise'), renderTable([heading, ...rows]), ''];
+}
+
+function paintKeeper(keeper: EnforcedBy, paint: Paints): string {
+  switch (keeper) {
+    case 'kernel':
+    case 'hypervisor':
+      return paint.green(keeper);
+    case 'supervisor':
+      return paint.yellow(keeper);
+    case 'nobody':
+      return paint.red(keeper);
+    default:
+      return keeper satisfies never;
+  }
+}

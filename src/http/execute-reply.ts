@@ -1,0 +1,63 @@
+import type { LimitName } from '../core/limits.ts';
+import type { RunRequest, RunResult } from '../runs/run.ts';
+import type { ExecuteReply, ExecuteRequest, LIMIT_HIT } from '../wire/execute.ts';
+
+const MiB = 1024 * 1024;
+
+const WIRE_NAME_OF_LIMIT: Readonly<Record<LimitName, (typeof LIMIT_HIT)[number]>> = {
+  wallTimeMs: 'wall_time',
+  memoryBytes: 'memory',
+  processes: 'processes',
+  outputBytes: 'output',
+  diskBytes: 'disk',
+  cpus: 'cpus',
+  openFiles: 'open_files',
+};
+
+export function toRunRequest(language: string, body: ExecuteRequest): RunRequest {
+  return {
+    language,
+    code: body.code,
+    stdin: Buffer.from(body.stdin),
+    args: body.args,
+    env: body.env,
+    files: body.files.map(({ path, content, encoding }) => ({
+      path,
+      content: Buffer.from(content, encoding),
+    })),
+    ...(body.timeout_ms === undefined ? {} : { timeoutMs: body.timeout_ms }),
+    ...(body.memory_mb === undefined ? {} : { memoryBytes: body.memory_mb * MiB }),
+  };
+}
+
+export function toExecuteReply(result: RunResult): ExecuteReply {
+  const { wallTimeMs, cpuTimeMs, peakMemoryBytes, isolation, limitHit } = result;
+  return {
+    stdout: result.stdout.text,
+    stderr: result.stderr.text,
+    exit_code: result.exitCode,
+    execution_time_ms: rounded(wallTimeMs, 3),
+    container_id: result.cellId,
+    language: result.language,
+    image_name: result.imageName,
+    memory_used_mb: rounded((peakMemoryBytes ?? 0) / MiB, 2),
+    cpu_percent: wallTimeMs > 0 ? rounded((cpuTimeMs / wallTimeMs) * 100, 1) : 0,
+    file_path: result.filePath,
+    receipt: {
+      isolation: { driver: isolation.driver, runtime: isolation.runtime, enforcement: isolation.enforcement },
+      outcome: result.outcome.kind,
+      limit_hit: limitHit === undefined ? null : WIRE_NAME_OF_LIMIT[limitHit],
+      wall_time_ms: rounded(wallTimeMs, 3),
+      cpu_time_ms: rounded(cpuTimeMs, 3),
+      peak_memory_bytes: peakMemoryBytes ?? null,
+      warm: result.warm,
+      stdout_bytes: result.stdout.totalBytes,
+      stderr_bytes: result.stderr.totalBytes,
+    },
+  };
+}
+
+function rounded(value: number, decimals: number): number {
+  const scale = 10 ** decimals;
+  return Math.round(value * scale) / scale;
+}

@@ -1,0 +1,95 @@
+import type { ErrorCode } from '../core/errors.ts';
+import type { ExecuteReply, HealthReply, LanguagesReply } from '../wire/execute.ts';
+
+export const EXECUTE_REQUEST_EXAMPLES = {
+  hello: { summary: 'the smallest request', value: { code: "print('Hello, world!')" } },
+  input: {
+    summary: 'standard input, arguments, a variable, a file and limits of its own',
+    value: {
+      code: "import os, sys\nprint(input(), sys.argv[1], os.environ['COLOUR'], open('data.txt').read())",
+      stdin: 'a line\n',
+      args: ['an argument'],
+      env: { COLOUR: 'green' },
+      files: [{ path: 'data.txt', content: 'from a file' }],
+      timeout_ms: 2000,
+      memory_mb: 64,
+    },
+  },
+} as const;
+
+export const EXECUTE_REPLY_EXAMPLE: ExecuteReply = {
+  stdout: 'Hello, world!\n',
+  stderr: '',
+  exit_code: 0,
+  execution_time_ms: 4.127,
+  container_id: 'code-runner-python-a3f9',
+  language: 'python',
+  image_name: 'python:3.10-slim',
+  memory_used_mb: 9.25,
+  cpu_percent: 61.5,
+  file_path: '/tmp/exec_550e8400-e29b-41d4-a716-446655440000.py',
+  receipt: {
+    isolation: {
+      driver: 'oci',
+      runtime: 'crun',
+      enforcement: {
+        cpus: 'kernel',
+        memoryBytes: 'kernel',
+        processes: 'kernel',
+        diskBytes: 'kernel',
+        openFiles: 'kernel',
+        wallTimeMs: 'supervisor',
+        outputBytes: 'supervisor',
+        network: 'kernel',
+        filesystem: 'kernel',
+        identity: 'kernel',
+        processView: 'kernel',
+        syscalls: 'kernel',
+      },
+    },
+    outcome: 'exited',
+    limit_hit: null,
+    wall_time_ms: 4.127,
+    cpu_time_ms: 2.538,
+    peak_memory_bytes: 9_699_328,
+    warm: true,
+    stdout_bytes: 14,
+    stderr_bytes: 0,
+  },
+};
+
+export const HEALTH_EXAMPLE: HealthReply = {
+  status: 'ok',
+  containers: { python: 'running', ruby: 'running' },
+  uptime_seconds: 3600,
+  driver: 'oci',
+  runtime: 'crun',
+};
+
+export const LANGUAGES_EXAMPLE: LanguagesReply = {
+  languages: [
+    {
+      name: 'python',
+      extension: 'py',
+      image_name: 'python:3.10-slim',
+      route: '/execute/python',
+      available: true,
+      problem: null,
+    },
+  ],
+};
+
+export const METRICS_EXAMPLE = '# TYPE hotcell_runs_total counter\nhotcell_runs_total{language="python"} 1\n';
+
+/** What `detail` may say. Codes without an entry show their hint instead. */
+export const ERROR_DETAILS: Partial<Record<ErrorCode, string>> = {
+  INVALID_JSON: 'the body is empty',
+  INVALID_REQUEST: 'code: must be a string, got number',
+  BODY_TOO_LARGE: 'the body has more than 102400 bytes',
+  UNSUPPORTED_MEDIA_TYPE: 'the content type "text/plain" is not application/json',
+  UNAUTHORIZED: 'the key is missing',
+  HOST_REFUSED: 'this server is not called "evil.example"',
+  ORIGIN_REFUSED: 'pages of "https://evil.example" may not call this server',
+  LANGUAGE_UNKNOWN: 'there is no language "cobol"; known: python, ruby',
+  SHUTTING_DOWN: 'the server is stopping',
+};

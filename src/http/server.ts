@@ -1,0 +1,99 @@
+import cors from '@fastify/cors';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { HotcellError } from '../core/errors.ts';
+import { toOrigins } from './addresses.ts';
+import { AllowedMethods } from './allowed-methods.ts';
+import { answerClientError } from './client-error.ts';
+import type { HttpDependencies } from './dependencies.ts';
+import { addDocsRoutes } from './docs-routes.ts';
+import { drain, makeErrorAnswer } from './error-reply.ts';
+import { addExecuteRoute } from './execute-route.ts';
+import { makeAddressCheck, makeKeyCheck, requireJsonType } from './guard.ts';
+import { parseJsonObject } from './json-body.ts';
+import { API_HEADERS } from './reply-headers.ts';
+import { addStatusRoutes } from './status-routes.ts';
+
+export type { HttpDependencies, HttpOptions } from './dependencies.ts';
+
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const TIMEOUT_CHECK_MS = 5_000;
+
+/** The HTTP door, complete but not listening yet. */
+export function buildHttpServer(deps: HttpDependencies): FastifyInstance {
+  const { log, options } = deps;
+  const answerError = makeErrorAnswer({ log, bodyLimitBytes: options.bodyLimitBytes });
+  const app = fastify({
+    logger: false,
+    bodyLimit: options.bodyLimitBytes,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: TIMEOUT_CHECK_MS },
+    forceCloseConnections: 'idle',
+    // Fastify would answer with a body of its own form; the hook below answers with ours.
+    return503OnClosing: false,
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (error, request: FastifyRequest, reply: FastifyReply) => {
+      void reply.send(answerError(error, request, reply));
+    },
+  });
+  app.setErrorHandler(async (error, request, reply) => {
+    const body = answerError(error, request, reply);
+    if (reply.statusCode === 413) await drain(request.raw);
+    return body;
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body: Buffer, done) => {
+    done(null, parseJsonObject(body));
+  });
+  addHooks(app, deps);
+  addExecuteRoute(app, deps.runs);
+  addStatusRoutes(app, deps);
+  addDocsRoutes(app, deps);
+  return app;
+}
+
+/** The order matters: foreign pages are refused before CORS answers, and the key is asked for after a preflight. */
+function addHooks(app: FastifyInstance, { log, options }: HttpDependencies): void {
+  const checkAddress = makeAddressCheck(options);
+  const checkKey = makeKeyCheck(options.apiKey);
+  const allowedMethods = new AllowedMethods();
+  allowedMethods.watch(app);
+  let closing = false;
+  app.addHook('preClose', (done) => {
+    closing = true;
+    done();
+  });
+
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers(API_HEADERS);
+    checkAddress(request);
+    if (request.method === 'OPTIONS' && !isPreflight(request.headers)) allowedMethods.refuse(request, reply);
+    done();
+  });
+  void app.register(cors, {
+    origin: toOrigins(options.corsOrigins),
+    methods: ['GET', 'POST'],
+    allowedHeaders: ['content-type', 'authorization'],
+    credentials: false,
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    checkKey(request);
+    if (closing) throw new HotcellError('SHUTTING_DOWN', 'the server is stopping');
+    // Here, and not in a handler for unknown routes, so that their bodies are never read.
+    if (request.is404) allowedMethods.refuse(request, reply);
+    if (request.method === 'POST') requireJsonType(request);
+    done();
+  });
+
+  // SECURITY: the route, not the address; queries, headers and bodies may hold secrets.
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeOptions.url ?? 'unknown';
+    const fields = { method: request.method, route, status: reply.statusCode, ms: reply.elapsedTime };
+    log.debug(fields, 'request');
+    done();
+  });
+}
+
+function isPreflight(headers: FastifyRequest['headers']): boolean {
+  return headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import type { ExecuteReply } from '../../src/wire/execute.ts';
+import { findTraces, listProcesses, waitFor } from './leftovers.ts';
+import { TestServer, type ServerOptions } from './server.ts';
+
+/** Small, so that a file does not spend its time on booting cells that nobody uses. */
+export const POOL_SIZE = 2;
+
+export function startServer(options: ServerOptions = {}): Promise<TestServer> {
+  return TestServer.start({ ...options, args: ['--set', `pool.size=${POOL_SIZE}`, ...(options.args ?? [])] });
+}
+
+/** All samples of a metric, by their labels as Prometheus writes them. */
+export async function readMetrics(server: TestServer, name: string): Promise<Map<string, number>> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const lines = text.split('\n').filter((line) => new RegExp(`^${name}[ {]`).test(line));
+  return new Map(lines.map((line) => [line.slice(name.length, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
+}
+
+export async function readResidentBytes(server: TestServer): Promise<number> {
+  return (await readMetrics(server, 'hotcell_resident_memory_bytes')).get('') ?? Number.NaN;
+}
+
+/** Waits until nothing runs and every pool is full: no cell is being made or removed any more. */
+export async function settle(server: TestServer, size = POOL_SIZE): Promise<void> {
+  const isQuiet = async (): Promise<boolean> => {
+    const running = (await readMetrics(server, 'hotcell_runs_running')).get('') ?? 1;
+    const ready = [...(await readMetrics(server, 'hotcell_cells_ready')).values()];
+    return running === 0 && ready.length > 0 && ready.every((cells) => cells >= size) && countCells(server) === size * ready.length;
+  };
+  await waitFor('the server comes to rest', isQuiet, 60_000);
+}
+
+/** The folders of running servers in a state directory. */
+export function instancesOf(stateDirectory: string): string[] {
+  return existsSync(stateDirectory) ? readdirSync(stateDirectory).filter((name) => !name.startsWith('.')) : [];
+}
+
+function countCells(server: TestServer): number {
+  return instancesOf(server.stateDirectory)
+    .map((instance) => `${server.stateDirectory}/${instance}/cells`)
+    .reduce((sum, folder) => sum + (existsSync(folder) ? readdirSync(folder).length : 0), 0);
+}
+
+/** Host pids of everything that runs in a cell of one of these instances; programs cannot hide from their cgroup. */
+export function cellProcesses(instances: readonly string[]): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8');
+        return instances.some((id) => groups.includes(`/hotcell/${id}/`));
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+/** What is left on the host of these instances, in words; empty when nothing is. */
+export function describeTraces(stateDirectory: string, instances: readonly string[]): string[] {
+  const { processes, cgroups, mounts, folders } = findTraces(stateDirectory, instances);
+  return [...processes, ...cellProcesses(instances).map((pid) => `pid ${pid}`), ...cgroups, ...mounts, ...folders];
+}
+
+/**
+ * Stops a server in good order and fails if it leaves anything behind.
+ * It waits for rest first, so that a stop amid boots is the subject of one test and not of every file.
+ */
+export async function stopClean(server: TestServer, size = POOL_SIZE): Promise<void> {
+  await settle(server, size);
+  const instances = instancesOf(server.stateDirectory);
+  const code = await server.stop();
+  const traces = describeTraces(server.stateDirectory, instances);
+  rmSync(server.stateDirectory, { recursive: true, force: true });
+  assert.deepEqual({ code, traces }, { code: 0, traces: [] });
+}
+
+/** A number that no other process has among its arguments: `sleep` takes it, and /proc shows it. */
+export function makeMarker(): string {
+  return String(randomInt(1_000_000_000, 2_000_000_000));
+}
+
+export function countMarked(marker: string): number {
+  // The test's own worker may show the marker only in memory, never in its arguments.
+  return listProcesses().filter((line) => line.includes(marker)).length;
+}
+
+export async function waitUntilGone(marker: string): Promise<void> {
+  await waitFor(`no process carries ${marker}`, () => countMarked(marker) === 0);
+}
+
+/** Runs code and fails unless the answer is a result, whatever the result is. */
+export async function runCode(server: TestServer, language: string, body: object | string): Promise<ExecuteReply> {
+  const { status, body: reply } = await server.execute(language, typeof body === 'string' ? { code: body } : body);
+  assert.equal(status, 200, JSON.stringify(reply));
+  return reply;
+}
+
+/** What an attack must not have changed: the next request gets the right answer. */
+export async function expectServes(server: TestServer): Promise<void> {
+  const [python, bash] = await Promise.all([
+    runCode(server, 'python', 'print(6 * 7)'),
+    runCode(server, 'bash', 'echo $((6 * 7))'),
+  ]);
+  const told = [python, bash].map(({ stdout, exit_code: exitCode }) => ({ stdout, exitCode }));
+  assert.deepEqual(told, Array(2).fill({ stdout: '42\n', exitCode: 0 }));
+}
