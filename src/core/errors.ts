@@ -6,6 +6,9 @@ export const ERRORS = {
     hint: 'Send one JSON object, for example {"code": "print(1)"}.',
   },
   INVALID_REQUEST: { status: 422, retry: false, hint: 'Correct the named field; /docs lists every field.' },
+  BAD_REQUEST: { status: 400, retry: false, hint: 'Send a well-formed HTTP request.' },
+  REQUEST_TIMEOUT: { status: 408, retry: true, hint: 'Send the whole request in time.' },
+  HEADERS_TOO_LARGE: { status: 431, retry: false, hint: 'Send fewer or shorter headers.' },
   BODY_TOO_LARGE: {
     status: 413,
     retry: false,

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import { HotcellError } from '../core/errors.ts';
 import type { Runs } from '../runs/run.ts';
 import { ExecuteRequest } from '../wire/execute.ts';
 import { toExecuteReply, toRunRequest } from './execute-reply.ts';
@@ -15,7 +14,7 @@ export function addExecuteRoute(app: FastifyInstance, runs: Runs): void {
     {
       // Before the body is read: an unknown language is the first thing to say, whatever the body is.
       onRequest: (request, _reply, done) => {
-        requireKnownLanguage(runs, request.params.language);
+        runs.requireLanguage(request.params.language);
         done();
       },
     },
@@ -24,13 +23,6 @@ export function addExecuteRoute(app: FastifyInstance, runs: Runs): void {
       return toExecuteReply(await runs.run(job, { signal: abortedByDisconnect(reply.raw) }));
     },
   );
-}
-
-function requireKnownLanguage(runs: Runs, name: string): void {
-  const languages = runs.languages();
-  if (languages.some((language) => language.name === name)) return;
-  const known = languages.map((language) => language.name).join(', ');
-  throw new HotcellError('LANGUAGE_UNKNOWN', `there is no language ${JSON.stringify(name)}; known: ${known}`);
 }
 
 /** A run for which nobody waits any more only takes the place of others. */

@@ -1,6 +1,7 @@
 import { request as sendRequest, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { HotcellError } from '../core/errors.ts';
 import type { LanguageStatus, RunRequest, RunResult, Runs } from '../runs/run.ts';
 import type { HealthReply } from '../wire/execute.ts';
 import { EXECUTE_REPLY_EXAMPLE } from './openapi-examples.ts';
@@ -90,6 +91,10 @@ export class ScriptedServer implements AsyncDisposable {
         return this.script(request, signal);
       },
       languages: () => this.languages,
+      requireLanguage: (name) => {
+        if (this.languages.some((language) => language.name === name)) return;
+        throw new HotcellError('LANGUAGE_UNKNOWN', `there is no language ${JSON.stringify(name)}`);
+      },
     };
     const record = (level: string) => (fields: Record<string, unknown>, message: string) => {
       this.logLines.push({ level, fields, message });

@@ -52,4 +52,6 @@ export interface Runs {
   /** Throws HotcellError for failures of ours or of the request; what the program did is in the result. */
   run(request: RunRequest, options: { signal: AbortSignal; onOutput?: OutputListener }): Promise<RunResult>;
   languages(): LanguageStatus[];
+  /** Throws LANGUAGE_UNKNOWN, with the names that there are. */
+  requireLanguage(name: string): void;
 }

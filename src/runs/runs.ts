@@ -66,7 +66,7 @@ export class OneShotRuns implements Runs {
     request: RunRequest,
     options: { signal: AbortSignal; onOutput?: OutputListener },
   ): Promise<RunResult> {
-    const language = this.#requireLanguage(request.language);
+    const language = this.requireLanguage(request.language);
     const bounds = this.#toBounds(request);
     const { stopping } = this.#options;
     const signal = AbortSignal.any([options.signal, stopping]);
@@ -94,13 +94,13 @@ export class OneShotRuns implements Runs {
     }, signal);
   }
 
-  #requireLanguage(name: string): Language {
+  requireLanguage(name: string): Language {
     const language = Object.hasOwn(this.#options.languages, name) ? this.#options.languages[name] : undefined;
     if (language === undefined) {
       const known = Object.keys(this.#options.languages).join(', ');
       throw new HotcellError(
         'LANGUAGE_UNKNOWN',
-        `language: no language is called "${name}"; known are: ${known}`,
+        `there is no language ${JSON.stringify(name)}; known: ${known}`,
         {
           field: 'language',
         },

@@ -28,7 +28,8 @@ export async function settle(server: TestServer, size = POOL_SIZE): Promise<void
   const isQuiet = async (): Promise<boolean> => {
     const running = (await readMetrics(server, 'hotcell_runs_running')).get('') ?? 1;
     const ready = [...(await readMetrics(server, 'hotcell_cells_ready')).values()];
-    return running === 0 && ready.length > 0 && ready.every((cells) => cells >= size) && countCells(server) === size * ready.length;
+    const isFull = ready.length > 0 && ready.every((cells) => cells >= size);
+    return running === 0 && isFull && countCells(server) === ready.reduce((sum, cells) => sum + cells, 0);
   };
   await waitFor('the server comes to rest', isQuiet, 60_000);
 }

@@ -11,6 +11,7 @@ import type { RuntimeCli } from './runtime.ts';
 
 const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
 const RUNTIME_WORDS_KEPT = 4096;
+const GRACE_MS = 2000;
 
 export interface OciCellParts {
   readonly id: string;
@@ -33,6 +34,7 @@ export class OciCell implements Cell {
   readonly #parts: OciCellParts;
   #killCause: KillCause | undefined;
   #runtimeWords = '';
+  #mainEnded = false;
   #runtimeEnded = false;
 
   constructor(parts: OciCellParts) {
@@ -79,6 +81,7 @@ export class OciCell implements Cell {
   /** The streams end a little before the runtime has tidied up: the answer need not wait for that. */
   #announceEnd(): void {
     const { channel } = this.#parts;
+    this.#mainEnded = true;
     const usage = this.#readUsage();
     channel.letGo();
     const outcome = toOutcome(channel.status, this.#killCause, usage);
@@ -125,6 +128,8 @@ export class OciCell implements Cell {
   }
 
   async dispose(): Promise<void> {
+    // A cell whose program has ended is on its way out: killing it would only cost one more process.
+    if (this.#mainEnded) await Promise.race([this.gone, sleep(GRACE_MS, undefined, { ref: false })]);
     if (!this.#runtimeEnded) {
       this.main.closeStdin();
       await this.#kill('cancelled');

@@ -2,10 +2,13 @@ import { closeSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { ExecEvent } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
+import { errnoOf } from '../process/errno.ts';
 import type { FifoKit } from './fifo-kit.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 const STATUS_KEPT = 1024;
+const FIRST_LOOK_MS = 1;
+const LONGEST_LOOK_MS = 64;
 
 /** Our ends of the FIFOs of one exec. */
 export class Channel {
@@ -15,6 +18,11 @@ export class Channel {
   readonly #readers = new Map<'out' | 'err' | 'status', Socket>();
   readonly #hold: number;
   #held = true;
+  /** Somebody has the far end of stdin open. Closing ours before would leave him waiting for ever. */
+  #farEndOpen = false;
+  #closing = false;
+  #lateReaders: NodeJS.Timeout | undefined;
+  #ended = false;
   #status = '';
   /** Resolves when every writer of every stream is gone. */
   readonly ended: Promise<void>;
@@ -40,13 +48,16 @@ export class Channel {
     });
     this.queue.onFull = () => this.#forOutput((reader) => reader.pause());
     this.queue.onDrained = () => this.#forOutput((reader) => reader.resume());
-    this.ended = Promise.all(ends).then(() => undefined);
+    this.ended = Promise.all(ends).then(() => {
+      this.#ended = true;
+      clearTimeout(this.#lateReaders);
+    });
   }
 
   #listen(name: 'out' | 'err' | 'status', reader: Socket): Promise<void> {
     reader.on('error', () => {});
     reader.on('data', (bytes: Buffer) => {
-      if (name === 'status') this.#status = (this.#status + bytes.toString('latin1')).slice(-STATUS_KEPT);
+      if (name === 'status') this.#onStatus(bytes);
       else this.queue.push({ type: name === 'out' ? 'stdout' : 'stderr', bytes });
     });
     return new Promise((resolve) => reader.on('close', () => resolve()));
@@ -67,12 +78,41 @@ export class Channel {
 
   /** The program reads the end of its input once everything written has gone out. */
   closeStdin(): void {
-    if (this.#stdin.destroyed) return;
-    this.#stdin.write('', () => this.#stdin.destroy());
+    this.#closing = true;
+    if (!this.#farEndOpen || this.#stdin.destroyed) return;
+    this.#stdin.write('', () => {
+      this.#stdin.destroy();
+      this.#admitLateReaders(FIRST_LOOK_MS);
+    });
+  }
+
+  /**
+   * A program that opens /dev/stdin again after we have closed our end would wait for a writer, which it would not
+   * with a plain pipe. So be that writer for a moment now and then: whoever waits gets in and reads the end.
+   */
+  #admitLateReaders(waitMs: number): void {
+    if (this.#ended) return;
+    this.#lateReaders = setTimeout(() => {
+      touchWriteEnd(this.#kit.path('in'));
+      this.#admitLateReaders(Math.min(LONGEST_LOOK_MS, waitMs * 2));
+    }, waitMs);
+  }
+
+  #onStatus(bytes: Buffer): void {
+    this.#status = (this.#status + bytes.toString('latin1')).slice(-STATUS_KEPT);
+    // The first thing the init says is that it has opened its ends.
+    this.#farEndIsOpen();
+  }
+
+  #farEndIsOpen(): void {
+    if (this.#farEndOpen) return;
+    this.#farEndOpen = true;
+    if (this.#closing) this.closeStdin();
   }
 
   /** The far ends, for a process that inherits its streams instead of opening them. The caller closes them. */
   openFarEnds(): [stdin: number, stdout: number, stderr: number] {
+    this.#farEndIsOpen();
     return [
       openSync(this.#kit.path('in'), O_RDONLY),
       openSync(this.#kit.path('out'), O_WRONLY),
@@ -95,8 +135,18 @@ export class Channel {
     this.letGo();
     this.#stdin.destroy();
     for (const [name, reader] of this.#readers) {
-      if (!reader.destroyed) closeSync(openSync(this.#kit.path(name), O_WRONLY | O_NONBLOCK));
+      if (!reader.destroyed) touchWriteEnd(this.#kit.path(name));
     }
     this.#forOutput((reader) => reader.resume());
+  }
+}
+
+/** Opens a FIFO for writing and closes it again: wakes whoever waits for a writer. */
+function touchWriteEnd(path: string): void {
+  try {
+    closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
+  } catch (error) {
+    // Nobody has it open for reading.
+    if (errnoOf(error) !== 'ENXIO') throw error;
   }
 }

@@ -2,14 +2,14 @@ import type { ExecOutcome, KillCause, Usage } from '../../core/exec.ts';
 
 const KILLED = 137;
 
-/** What the init of a cell wrote when its program ended: the shell's own message for a signal, then `exit <code>`. */
+/** What the init of a cell wrote: `up`, the shell's own message if a signal ended the program, `exit <code>`. */
 export function parseStatus(status: string): { code: number; signalled: boolean } | undefined {
   const match = /(?:^|\n)exit (\d{1,3})\n?$/.exec(status);
   if (match === null) return undefined;
   const code = Number(match[1]);
   if (code > 255) return undefined;
   // The shell says nothing for SIGINT (130) and SIGPIPE (141).
-  const spoke = status.slice(0, match.index).trim() !== '';
+  const spoke = status.slice(0, match.index).replace(/^up(\n|$)/, '').trim() !== '';
   return { code, signalled: code > 128 && (spoke || code === 130 || code === 141) };
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import * as z from 'zod';
 import { HotcellError } from '../../core/errors.ts';
 
@@ -96,12 +96,30 @@ function startTicksOf(pid: number): string | undefined {
 async function makeStateDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o711 });
   const info = await lstat(directory);
-  if (info.isDirectory() && info.uid === process.geteuid?.() && (info.mode & 0o022) === 0) return;
-  throw new HotcellError(
-    'DRIVER_UNAVAILABLE',
-    `${directory} belongs to somebody else or can be written by others`,
-    {
-      hint: `Remove it, or choose another folder with the setting stateDir.`,
-    },
-  );
+  if (!info.isDirectory() || info.uid !== process.geteuid?.() || (info.mode & 0o022) !== 0) {
+    throw new HotcellError(
+      'DRIVER_UNAVAILABLE',
+      `${directory} belongs to somebody else or can be written by others`,
+      {
+        hint: `Remove it, or choose another folder with the setting stateDir.`,
+      },
+    );
+  }
+  await chmod(directory, 0o711);
+  await requireSearchable(dirname(directory));
+}
+
+/** The cells' own users must get through to their bundles, though they need not list anything on the way. */
+async function requireSearchable(directory: string): Promise<void> {
+  const { mode } = await lstat(directory);
+  if ((mode & 0o001) === 0) {
+    throw new HotcellError(
+      'DRIVER_UNAVAILABLE',
+      `cells cannot get through ${directory}: only its owner may search it`,
+      {
+        hint: `Choose another folder with the setting stateDir, or: chmod o+x ${directory}`,
+      },
+    );
+  }
+  if (dirname(directory) !== directory) await requireSearchable(dirname(directory));
 }

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cellProcesses, expectServes, instancesOf, runCode, startServer, stopClean } from '../support/live-server.ts';
+import { waitFor } from '../support/leftovers.ts';
+import type { TestServer } from '../support/server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer({ args: ['--set', 'pool.idleMs=1500ms', '--set', 'pool.idleCheckMs=100ms'] });
+});
+// Everything rests when nobody has asked for a while, so a pool of no cells is what to wait for.
+afterAll(() => stopClean(server, 0));
+
+const isStopped = async (): Promise<boolean> =>
+  Object.values((await server.health()).containers).every((state) => state === 'stopped');
+
+test('[CX-14, CX-15] idle cells are removed, made again by the next request, and then kept warm', async () => {
+  const instances = instancesOf(server.stateDirectory);
+  expect(cellProcesses(instances).length).toBeGreaterThan(0);
+  await waitFor('all languages have stopped', isStopped);
+  await waitFor('their processes are gone', () => cellProcesses(instances).length === 0);
+  expect((await server.health()).status).toBe('degraded');
+
+  const cold = await runCode(server, 'python', 'print(1)');
+  expect(cold).toMatchObject({ stdout: '1\n', receipt: { warm: false } });
+  await waitFor('a request finds a warm cell', async () => (await runCode(server, 'python', 'print(2)')).receipt.warm);
+  // Only the language that was asked for is back.
+  await waitFor('python is running', async () => (await server.health()).containers['python'] === 'running');
+  expect((await server.health()).containers['ruby']).toBe('stopped');
+  await waitFor('it goes to rest again', isStopped);
+  await expectServes(server);
+});
+
+test('[CX-14] a run under way is not taken for idle', async () => {
+  const reply = await runCode(server, 'bash', 'sleep 4; echo done');
+  expect(reply).toMatchObject({ stdout: 'done\n', exit_code: 0 });
+});
