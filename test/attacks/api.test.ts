@@ -2,7 +2,17 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { POOL_SIZE, countMarked, expectServes, makeMarker, readMetrics, settle, startServer, stopClean, waitUntilGone } from '../support/live-server.ts';
+import {
+  POOL_SIZE,
+  countMarked,
+  expectServes,
+  makeMarker,
+  readMetrics,
+  settle,
+  startServer,
+  stopClean,
+  waitUntilGone,
+} from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
 import type { TestServer } from '../support/server.ts';
 
@@ -15,13 +25,20 @@ afterAll(() => stopClean(server));
 const CODE = JSON.stringify({ code: 'print(1)' });
 
 /** With any header, also those that `fetch` would not send. */
-async function post(headers: Record<string, string>, body = CODE): Promise<{ status: number; allow: string | undefined; text: string }> {
+async function post(
+  headers: Record<string, string>,
+  body = CODE,
+): Promise<{ status: number; allow: string | undefined; text: string }> {
   const request = httpRequest(`${server.url}/execute/python`, { method: 'POST', headers });
   request.end(body);
   const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage];
   const chunks: Buffer[] = [];
   for await (const chunk of response) chunks.push(chunk as Buffer);
-  return { status: response.statusCode ?? 0, allow: response.headers['access-control-allow-origin'], text: Buffer.concat(chunks).toString() };
+  return {
+    status: response.statusCode ?? 0,
+    allow: response.headers['access-control-allow-origin'],
+    text: Buffer.concat(chunks).toString(),
+  };
 }
 
 async function openSocket(): Promise<Socket> {
@@ -40,14 +57,17 @@ describe('pages of others', () => {
     expect(reply).toMatchObject({ status: 200, allow: 'http://localhost:3000' });
   });
 
-  test.each(['https://evil.example', 'http://localhost:3001', 'https://localhost:3000', 'null', 'http://localhost:3000.evil.example'])(
-    '[CX-17] the origin %s does not',
-    async (origin) => {
-      const reply = await post({ ...JSON_TYPE, origin });
-      expect(reply).toMatchObject({ status: 403, allow: undefined });
-      expect(reply.text).toContain('ORIGIN_REFUSED');
-    },
-  );
+  test.each([
+    'https://evil.example',
+    'http://localhost:3001',
+    'https://localhost:3000',
+    'null',
+    'http://localhost:3000.evil.example',
+  ])('[CX-17] the origin %s does not', async (origin) => {
+    const reply = await post({ ...JSON_TYPE, origin });
+    expect(reply).toMatchObject({ status: 403, allow: undefined });
+    expect(reply.text).toContain('ORIGIN_REFUSED');
+  });
 
   test.each(['evil.example', 'evil.example:8000', 'localhost.evil.example', '127.0.0.1.nip.io'])(
     '[CX-17] a name that was bound to our address is refused: %s',
@@ -56,18 +76,25 @@ describe('pages of others', () => {
     },
   );
 
-  test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain; application/json', ''])(
-    '[CX-17] a form cannot be the sender: %j',
-    async (type) => {
-      const reply = await post(type === '' ? {} : { 'content-type': type });
-      expect(reply.status).toBe(415);
-    },
-  );
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'text/plain; application/json',
+    '',
+  ])('[CX-17] a form cannot be the sender: %j', async (type) => {
+    const reply = await post(type === '' ? {} : { 'content-type': type });
+    expect(reply.status).toBe(415);
+  });
 
   test('[CX-17] refused requests run nothing', async () => {
     const marker = makeMarker();
     const body = JSON.stringify({ code: `import os\nos.execvp('sleep', ['sleep', '${marker}'])` });
-    const headers = [{ 'content-type': 'text/plain' }, { ...JSON_TYPE, origin: 'https://evil.example' }, { ...JSON_TYPE, host: 'evil.example' }];
+    const headers = [
+      { 'content-type': 'text/plain' },
+      { ...JSON_TYPE, origin: 'https://evil.example' },
+      { ...JSON_TYPE, host: 'evil.example' },
+    ];
     for (const each of headers) expect((await post(each, body)).status).toBeGreaterThanOrEqual(400);
     expect(countMarked(marker)).toBe(0);
     expect((await readMetrics(server, 'hotcell_runs_running')).get('')).toBe(0);
@@ -86,7 +113,9 @@ describe('bodies', () => {
 
   test('[CX-07] a body that claims to be small and is not is refused', async () => {
     const socket = await openSocket();
-    socket.write('POST /execute/python HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n');
+    socket.write(
+      'POST /execute/python HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',
+    );
     const chunk = `4000\r\n${' '.repeat(0x4000)}\r\n`;
     for (let sent = 0; sent < 20; sent++) socket.write(chunk);
     const [answer] = (await once(socket, 'data')) as [Buffer];
@@ -114,7 +143,10 @@ describe('bodies', () => {
   test.each(['', '{', '[]', 'null', '"code"', '{"code": "x"', '{"__proto__": {"code": "1"}, "code": ""}'])(
     '[CX-07] %s is no request',
     async (body) => {
-      expect(await server.execute('python', body)).toMatchObject({ status: 400, body: { code: 'INVALID_JSON' } });
+      expect(await server.execute('python', body)).toMatchObject({
+        status: 400,
+        body: { code: 'INVALID_JSON' },
+      });
     },
   );
 });
@@ -140,7 +172,10 @@ describe('clients that misbehave', () => {
     await waitFor('some of them run', () => countMarked(marker) > 0);
     for (const socket of sockets) socket.destroy();
     await waitUntilGone(marker);
-    await waitFor('nobody waits any more', async () => (await readMetrics(server, 'hotcell_runs_running')).get('') === 0);
+    await waitFor(
+      'nobody waits any more',
+      async () => (await readMetrics(server, 'hotcell_runs_running')).get('') === 0,
+    );
     await expectServes(server);
   });
 
@@ -151,24 +186,27 @@ describe('clients that misbehave', () => {
     expect(Math.max(...ready.values())).toBeLessThanOrEqual(POOL_SIZE);
   });
 
-  test.each(['python', 'bash', 'javascript'])('[CX-05, CX-08] a program whose client left is killed with its children: %s', async (language) => {
-    const marker = makeMarker();
-    const codes: Record<string, string> = {
-      python: `import subprocess\nsubprocess.Popen(['setsid', 'sleep', '${marker}'])\nwhile True: pass`,
-      bash: `setsid sleep ${marker} & while :; do :; done`,
-      javascript: `require('child_process').spawn('sleep', ['${marker}'], { detached: true }); for (;;);`,
-    };
-    const controller = new AbortController();
-    const pending = fetch(`${server.url}/execute/${language}`, {
-      method: 'POST',
-      headers: JSON_TYPE,
-      body: JSON.stringify({ code: codes[language], timeout_ms: 60_000 }),
-      signal: controller.signal,
-    });
-    await waitFor('the program runs', () => countMarked(marker) > 0);
-    controller.abort();
-    await expect(pending).rejects.toThrow();
-    await waitUntilGone(marker);
-    await expectServes(server);
-  });
+  test.each(['python', 'bash', 'javascript'])(
+    '[CX-05, CX-08] a program whose client left is killed with its children: %s',
+    async (language) => {
+      const marker = makeMarker();
+      const codes: Record<string, string> = {
+        python: `import subprocess\nsubprocess.Popen(['setsid', 'sleep', '${marker}'])\nwhile True: pass`,
+        bash: `setsid sleep ${marker} & while :; do :; done`,
+        javascript: `require('child_process').spawn('sleep', ['${marker}'], { detached: true }); for (;;);`,
+      };
+      const controller = new AbortController();
+      const pending = fetch(`${server.url}/execute/${language}`, {
+        method: 'POST',
+        headers: JSON_TYPE,
+        body: JSON.stringify({ code: codes[language], timeout_ms: 60_000 }),
+        signal: controller.signal,
+      });
+      await waitFor('the program runs', () => countMarked(marker) > 0);
+      controller.abort();
+      await expect(pending).rejects.toThrow();
+      await waitUntilGone(marker);
+      await expectServes(server);
+    },
+  );
 });

@@ -65,7 +65,10 @@ while True:
   test.each([
     ['bash', ':(){ :|:& };:; while :; do :; done'],
     ['python', 'import os\nwhile True:\n  try: os.fork()\n  except OSError: pass'],
-    ['javascript', "for (;;) try { require('child_process').spawn(process.execPath, [__filename]) } catch {}"],
+    [
+      'javascript',
+      "for (;;) try { require('child_process').spawn(process.execPath, [__filename]) } catch {}",
+    ],
   ])('[CX-09, CX-05] a fork bomb that never ends dies of the timeout: %s', async (language, code) => {
     const reply = await runCode(server, language, { code, timeout_ms: 2000 });
     // Node needs much memory for each process; either limit may be the one that stops it.
@@ -84,20 +87,27 @@ describe('memory', () => {
   const BOMBS: readonly [name: string, language: string, code: string][] = [
     ['one allocation', 'python', 'x = bytearray(400 << 20)'],
     ['step by step', 'python', 'x = []\nwhile True: x.append(bytearray(1 << 20))'],
-    ['mmap', 'python', "import mmap\nm = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1"],
+    ['mmap', 'python', 'import mmap\nm = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1'],
     ['memfd', 'python', "import os\nf = os.memfd_create('x')\nwhile True: os.write(f, bytes(1 << 20))"],
     ['bash string', 'bash', "x=$(head -c 400M /dev/zero | tr '\\0' x); echo ${#x}"],
     ['ruby string', 'ruby', "x = 'x' * (400 << 20)"],
     ['javascript buffers', 'javascript', 'const x = []; for (;;) x.push(Buffer.alloc(1 << 20, 1));'],
-    ['typescript buffers', 'typescript', 'const x: Buffer[] = []; for (;;) x.push(Buffer.alloc(1 << 20, 1));'],
+    [
+      'typescript buffers',
+      'typescript',
+      'const x: Buffer[] = []; for (;;) x.push(Buffer.alloc(1 << 20, 1));',
+    ],
   ];
-  test.each(BOMBS)('[CX-09, CX-04] %s (%s) is told as memory, not as a plain 137', async (_name, language, code) => {
-    const reply = await runCode(server, language, `${code}\n`);
-    expect(reply).toMatchObject({ exit_code: 137, receipt: { outcome: 'limit', limit_hit: 'memory' } });
-    expect(reply.stderr).toContain(MEMORY_WORDS);
-    expect(reply.memory_used_mb).toBeGreaterThan(200);
-    expect(reply.memory_used_mb).toBeLessThanOrEqual(256);
-  });
+  test.each(BOMBS)(
+    '[CX-09, CX-04] %s (%s) is told as memory, not as a plain 137',
+    async (_name, language, code) => {
+      const reply = await runCode(server, language, `${code}\n`);
+      expect(reply).toMatchObject({ exit_code: 137, receipt: { outcome: 'limit', limit_hit: 'memory' } });
+      expect(reply.stderr).toContain(MEMORY_WORDS);
+      expect(reply.memory_used_mb).toBeGreaterThan(200);
+      expect(reply.memory_used_mb).toBeLessThanOrEqual(256);
+    },
+  );
 
   test('[CX-09] many processes share one limit', async () => {
     const code = `import os
@@ -118,7 +128,8 @@ os._exit(5)`;
   });
 
   test('[CX-09] files in /tmp count as memory', async () => {
-    const code = "x = open('/tmp/x', 'wb')\nfor _ in range(60): x.write(bytes(1 << 20)); x.flush()\nprint('whole')";
+    const code =
+      "x = open('/tmp/x', 'wb')\nfor _ in range(60): x.write(bytes(1 << 20)); x.flush()\nprint('whole')";
     const reply = await runCode(server, 'python', { code, memory_mb: 32 });
     expect(reply).toMatchObject({ stdout: '', exit_code: 137, receipt: { limit_hit: 'memory' } });
     expect(reply.stderr).toContain('out of memory, limit 32 MB');
@@ -132,13 +143,20 @@ os._exit(5)`;
   test('[CX-09] a program that survives the death of a child goes on', async () => {
     const code = 'import os\nif os.fork() == 0: x = bytearray(400 << 20)\nprint(os.wait()[1] & 127)';
     const reply = await runCode(server, 'python', code);
-    expect(reply).toMatchObject({ stdout: '9\n', exit_code: 0, receipt: { outcome: 'exited', limit_hit: 'memory' } });
+    expect(reply).toMatchObject({
+      stdout: '9\n',
+      exit_code: 0,
+      receipt: { outcome: 'exited', limit_hit: 'memory' },
+    });
   });
 });
 
 describe('CPU', () => {
   test.each([
-    ['python', 'import os, time\nend = time.time() + 3\nfor _ in range(3): os.fork()\nwhile time.time() < end: pass'],
+    [
+      'python',
+      'import os, time\nend = time.time() + 3\nfor _ in range(3): os.fork()\nwhile time.time() < end: pass',
+    ],
     ['bash', 'for i in 1 2 3 4; do while (( SECONDS < 3 )); do :; done & done; wait'],
   ])('[CX-09] a hog of many processes gets half a core: %s', async (language, code) => {
     const { receipt } = await runCode(server, language, code);

@@ -28,7 +28,11 @@ except OSError as error:
   });
 
   test('[CX-09] fallocate is refused beyond 64 MB', async () => {
-    const reply = await runCode(server, 'bash', 'fallocate -l 70M /tmp/x; echo $?; df --output=size /tmp | tail -1');
+    const reply = await runCode(
+      server,
+      'bash',
+      'fallocate -l 70M /tmp/x; echo $?; df --output=size /tmp | tail -1',
+    );
     expect(reply.stderr).toContain('No space left on device');
     expect(reply.stdout.split('\n').map(Number).slice(0, 2)).toEqual([1, 65_536]);
   });
@@ -96,21 +100,28 @@ describe('output', () => {
     ['stderr', 'bash', 'exec yes >&2'],
     ['both', 'bash', 'yes & yes >&2 & wait'],
     ['no line breaks', 'python', "import os\nwhile True: os.write(1, b'x' * 65536)"],
-    ['sixty writers', 'python', "import os\nfor _ in range(5): os.fork()\nwhile True: os.write(1, b'x' * 65536)"],
+    [
+      'sixty writers',
+      'python',
+      "import os\nfor _ in range(5): os.fork()\nwhile True: os.write(1, b'x' * 65536)",
+    ],
     ['synchronous javascript', 'javascript', "for (;;) require('fs').writeSync(1, 'x'.repeat(65536))"],
   ];
-  test.each(FLOODS)('[CX-09, CX-06] %s: %s is killed at 16 MB and the server does not grow', async (_name, language, code) => {
-    await expectServes(server);
-    const before = await readResidentBytes(server);
-    const reply = await runCode(server, language, code);
-    const after = await readResidentBytes(server);
-    expect(reply).toMatchObject({ exit_code: 137, receipt: { outcome: 'limit', limit_hit: 'output' } });
-    expect(reply.stderr).toContain('[Execution killed: more than 16384 KB of output]');
-    expect(reply.stdout.length + reply.stderr.length).toBeLessThan(21_000);
-    // What was on its way when the flood was noticed is bounded by pipes and queues.
-    expect(reply.receipt.stdout_bytes + reply.receipt.stderr_bytes).toBeLessThan(32 * MiB);
-    expect(after - before).toBeLessThan(64 * MiB);
-  });
+  test.each(FLOODS)(
+    '[CX-09, CX-06] %s: %s is killed at 16 MB and the server does not grow',
+    async (_name, language, code) => {
+      await expectServes(server);
+      const before = await readResidentBytes(server);
+      const reply = await runCode(server, language, code);
+      const after = await readResidentBytes(server);
+      expect(reply).toMatchObject({ exit_code: 137, receipt: { outcome: 'limit', limit_hit: 'output' } });
+      expect(reply.stderr).toContain('[Execution killed: more than 16384 KB of output]');
+      expect(reply.stdout.length + reply.stderr.length).toBeLessThan(21_000);
+      // What was on its way when the flood was noticed is bounded by pipes and queues.
+      expect(reply.receipt.stdout_bytes + reply.receipt.stderr_bytes).toBeLessThan(32 * MiB);
+      expect(after - before).toBeLessThan(64 * MiB);
+    },
+  );
 
   test('[CX-09] a flood into the status FIFO neither grows nor blocks the server', async () => {
     const flood = "exec 3>/run/hotcell/status; while :; do printf '%065536d' 0 >&3; done";
@@ -122,8 +133,11 @@ describe('output', () => {
   });
 
   test('[CX-09] programs that drip hold nobody else', async () => {
-    const drip = "import os, time\nend = time.time() + 2\nwhile time.time() < end:\n  os.write(1, b'.'); time.sleep(0.001)";
-    const drips = Array.from({ length: 6 }, () => runCode(server, 'python', { code: drip, timeout_ms: 20_000 }));
+    const drip =
+      "import os, time\nend = time.time() + 2\nwhile time.time() < end:\n  os.write(1, b'.'); time.sleep(0.001)";
+    const drips = Array.from({ length: 6 }, () =>
+      runCode(server, 'python', { code: drip, timeout_ms: 20_000 }),
+    );
     await expectServes(server);
     for (const reply of await Promise.all(drips)) expect(reply.stdout).toMatch(/^\.{5,}/);
   });
@@ -137,9 +151,14 @@ describe('output', () => {
 describe('signals', () => {
   // The signal that a shell handles even as the first process; see the next test.
   const INTERRUPT = 2;
-  const numbers = Array.from({ length: 64 }, (_, index) => index + 1).filter((number) => number !== INTERRUPT);
+  const numbers = Array.from({ length: 64 }, (_, index) => index + 1).filter(
+    (number) => number !== INTERRUPT,
+  );
   test.each([
-    ['python', `import os\nfor number in [${numbers.join()}]:\n  try: os.kill(1, number)\n  except OSError: pass\nprint('alive')`],
+    [
+      'python',
+      `import os\nfor number in [${numbers.join()}]:\n  try: os.kill(1, number)\n  except OSError: pass\nprint('alive')`,
+    ],
     ['bash', `for n in ${numbers.join(' ')}; do kill -$n 1 2>/dev/null; done; echo alive`],
   ])('[CX-09] the first process of the cell cannot be hurt: %s', async (language, code) => {
     expect(await runCode(server, language, code)).toMatchObject({ stdout: 'alive\n', exit_code: 0 });
@@ -166,6 +185,8 @@ describe('signals', () => {
 for number in (10, 12): signal.signal(number, lambda *_: None)
 for _ in range(5): os.fork()
 while True: os.kill(0, 10); os.kill(0, 12)`;
-    expect(await runCode(server, 'python', { code, timeout_ms: 1500 })).toMatchObject({ exit_code: expect.toBeOneOf([124, 138, 140]) });
+    expect(await runCode(server, 'python', { code, timeout_ms: 1500 })).toMatchObject({
+      exit_code: expect.toBeOneOf([124, 138, 140]),
+    });
   });
 });

@@ -85,7 +85,8 @@ describe('neighbours', () => {
     const marker = makeMarker();
     const resident = runCode(server, 'bash', `sleep ${marker} & sleep 2; kill -0 $! && echo unhurt`);
     await waitFor('the resident runs', () => countMarked(marker) > 0);
-    const look = "puts Dir['/proc/[0-9]*/cmdline'].map { |path| File.read(path) }.join.include?('sleep')\nProcess.kill('KILL', -1)";
+    const look =
+      "puts Dir['/proc/[0-9]*/cmdline'].map { |path| File.read(path) }.join.include?('sleep')\nProcess.kill('KILL', -1)";
     expect((await runCode(server, 'ruby', look)).stdout).toBe('false\n');
     expect((await resident).stdout).toBe('unhurt\n');
     await expectServes(server);
@@ -96,12 +97,15 @@ describe('neighbours', () => {
     const replies = await Promise.all(
       numbers.map((number) =>
         runCode(server, number % 2 === 0 ? 'python' : 'bash', {
-          code: number % 2 === 0 ? "import os\nprint(os.environ['N'], input())" : 'read -r line; echo "$N $line"',
+          code:
+            number % 2 === 0 ? "import os\nprint(os.environ['N'], input())" : 'read -r line; echo "$N $line"',
           env: { N: String(number) },
           stdin: `line ${number}\n`,
         }),
       ),
     );
-    expect(replies.map((reply) => reply.stdout)).toEqual(numbers.map((number) => `${number} line ${number}\n`));
+    expect(replies.map((reply) => reply.stdout)).toEqual(
+      numbers.map((number) => `${number} line ${number}\n`),
+    );
   });
 });

@@ -40,9 +40,17 @@ afterAll(async () => {
 
 describe('network', () => {
   test('[CX-09] the only interface is a loopback of the cell’s own', async () => {
-    const { stdout } = await runCode(server, 'python', "import socket\nprint([name for _, name in socket.if_nameindex()])");
+    const { stdout } = await runCode(
+      server,
+      'python',
+      'import socket\nprint([name for _, name in socket.if_nameindex()])',
+    );
     expect(stdout).toBe("['lo']\n");
-    const routes = await runCode(server, 'bash', 'tail -n +2 /proc/net/route; grep -v " lo$" /proc/net/ipv6_route; grep -v lo: /proc/net/dev | tail -n +3');
+    const routes = await runCode(
+      server,
+      'bash',
+      'tail -n +2 /proc/net/route; grep -v " lo$" /proc/net/ipv6_route; grep -v lo: /proc/net/dev | tail -n +3',
+    );
     expect(routes.stdout).toBe('');
   });
 
@@ -57,7 +65,9 @@ for host, port in ${JSON.stringify(targets.map(({ host, port }) => [host, port])
     except OSError as error: print('refused')`;
     const python = await runCode(server, 'python', { code, timeout_ms: 60_000 });
     expect(python.stdout).toBe('refused\n'.repeat(targets.length));
-    const bash = targets.map(({ host, port }) => `(exec 3<>/dev/tcp/${host}/${port}) 2>/dev/null && echo reached; `).join('');
+    const bash = targets
+      .map(({ host, port }) => `(exec 3<>/dev/tcp/${host}/${port}) 2>/dev/null && echo reached; `)
+      .join('');
     expect((await runCode(server, 'bash', { code: bash, timeout_ms: 60_000 })).stdout).toBe('');
     expect(connections).toBe(0);
   });
@@ -72,8 +82,14 @@ print(open('/proc/net/unix').read().count('${abstractName}'))`;
   });
 
   test.each([
-    ['python', "import socket\ntry: print(socket.getaddrinfo('example.com', 80))\nexcept OSError: print('no name')"],
-    ['javascript', "require('dns').lookup('example.com', (error) => console.log(error ? 'no name' : 'name'))"],
+    [
+      'python',
+      "import socket\ntry: print(socket.getaddrinfo('example.com', 80))\nexcept OSError: print('no name')",
+    ],
+    [
+      'javascript',
+      "require('dns').lookup('example.com', (error) => console.log(error ? 'no name' : 'name'))",
+    ],
     ['bash', 'getent hosts example.com || echo no name'],
   ])('[CX-09] no name is resolved: %s', async (language, code) => {
     expect((await runCode(server, language, { code, timeout_ms: 60_000 })).stdout).toBe('no name\n');
@@ -101,7 +117,9 @@ for request in (0x8914, 0x8916, 0x890B):
     try: fcntl.ioctl(control, request, struct.pack('16sh22x', b'lo', 0x41)); print('done')
     except OSError as error: print(error.errno)`;
     expect((await runCode(server, 'python', code)).stdout).not.toContain('done');
-    expect((await runCode(server, 'bash', 'ip link add x type dummy 2>&1 || echo refused')).stdout).toContain('refused');
+    expect((await runCode(server, 'bash', 'ip link add x type dummy 2>&1 || echo refused')).stdout).toContain(
+      'refused',
+    );
     await expectServes(server);
   });
 });

@@ -9,14 +9,19 @@ beforeAll(async () => {
 });
 afterAll(() => stopClean(server));
 
-const onX64 = testThatNeeds(process.arch === 'x64' ? undefined : 'the numbers of system calls are those of x64');
+const onX64 = testThatNeeds(
+  process.arch === 'x64' ? undefined : 'the numbers of system calls are those of x64',
+);
 
 /** Calls that have led out of containers before, each with arguments that would do something. */
 const CALLS: readonly [name: string, call: string][] = [
   ['unshare(NEWUSER)', 'syscall(272, 0x10000000)'],
   ['unshare(NEWNS)', 'syscall(272, 0x00020000)'],
   ['clone(NEWUSER)', 'syscall(56, 0x10000000 | 17, 0, 0, 0, 0)'],
-  ['clone3(NEWUSER)', "syscall(435, ctypes.create_string_buffer((0x10000000).to_bytes(8, 'little') + bytes(80), 88), 88)"],
+  [
+    'clone3(NEWUSER)',
+    "syscall(435, ctypes.create_string_buffer((0x10000000).to_bytes(8, 'little') + bytes(80), 88), 88)",
+  ],
   ['setns', "syscall(308, os.open('/proc/self/ns/net', 0), 0)"],
   ['mount', "syscall(165, b'none', b'/tmp', b'tmpfs', 0, 0)"],
   ['umount2', "syscall(166, b'/tmp', 2)"],
@@ -39,7 +44,10 @@ const CALLS: readonly [name: string, call: string][] = [
   ['userfaultfd', 'syscall(323, 1)'],
   ['io_uring_setup', 'syscall(425, 4, ctypes.create_string_buffer(120))'],
   ['open_by_handle_at', 'syscall(304, 3, ctypes.create_string_buffer(128), 0)'],
-  ['name_to_handle_at', "syscall(303, -100, b'/tmp', ctypes.create_string_buffer(128), ctypes.create_string_buffer(8), 0)"],
+  [
+    'name_to_handle_at',
+    "syscall(303, -100, b'/tmp', ctypes.create_string_buffer(128), ctypes.create_string_buffer(8), 0)",
+  ],
   ['quotactl', 'syscall(179, 0, 0, 0, 0)'],
   ['swapon', "syscall(167, b'/tmp/x', 0)"],
   ['reboot', 'syscall(169, 0xfee1dead, 672274793, 0, 0)'],
@@ -144,9 +152,18 @@ except OSError: print('refused')`;
   });
 
   test.each([
-    ['bash', 'unshare -Ur id; unshare -m true; mount -t tmpfs none /tmp; chroot /tmp; nsenter -t 1 -n true; echo end'],
-    ['ruby', "system('unshare', '-Ur', 'id'); begin; Dir.chroot('/tmp'); puts 'out'; rescue SystemCallError; end; puts 'end'"],
-    ['javascript', "const { spawnSync } = require('child_process'); process.stdout.write(String(spawnSync('unshare', ['-Ur', 'id']).stdout)); try { process.setuid(0); console.log('root') } catch {} console.log('end')"],
+    [
+      'bash',
+      'unshare -Ur id; unshare -m true; mount -t tmpfs none /tmp; chroot /tmp; nsenter -t 1 -n true; echo end',
+    ],
+    [
+      'ruby',
+      "system('unshare', '-Ur', 'id'); begin; Dir.chroot('/tmp'); puts 'out'; rescue SystemCallError; end; puts 'end'",
+    ],
+    [
+      'javascript',
+      "const { spawnSync } = require('child_process'); process.stdout.write(String(spawnSync('unshare', ['-Ur', 'id']).stdout)); try { process.setuid(0); console.log('root') } catch {} console.log('end')",
+    ],
   ])('[SC-03] the usual programs get nowhere: %s', async (language, code) => {
     expect(await runCode(server, language, code)).toMatchObject({ stdout: 'end\n', exit_code: 0 });
     await expectServes(server);

@@ -89,6 +89,16 @@ async function readLine(exec: Exec): Promise<string> {
   throw new Error(`ended before a line was complete: ${text}`);
 }
 
+/** Forks until it is refused, and says after how many children that was. */
+const FORKER = python(`
+import os, time
+n = 0
+try:
+  while n < 500:
+    if os.fork() == 0: time.sleep(100)
+    n += 1
+except OSError: print("refused", n)`);
+
 const survivors = (marker: string): string[] => listProcesses().filter((line) => line.includes(marker));
 
 /** The promises of the Driver port, each tried by breaking it. */
@@ -136,15 +146,15 @@ export const CONTRACT = {
     const marker = `survivor-${randomUUID()}`;
     const cell = await driver.create(
       // The child of setsid has left its parent, its session and its process group, and holds stdout open.
-      specOf(bash(`(setsid bash -c 'exec -a ${marker} sleep 1000' &) ; sleep 1000 & echo up; sleep 1000`)),
+      specOf(bash(`(setsid bash -c 'echo up; exec -a ${marker} sleep 1000' &) ; sleep 1000 & sleep 1000`)),
     );
     expect(await readLine(mainOf(cell))).toBe('up\n');
-    await waitFor('the escapee runs', () => survivors(marker).length > 0);
     await mainOf(cell).kill('wallTimeMs');
     const end = await finish(mainOf(cell));
     await cell.dispose();
     expect(end.outcome).toEqual({ kind: 'limit', limit: 'wallTimeMs' });
-    await waitFor('the escapee is gone', () => survivors(marker).length === 0);
+    // By the cell's id too: a cell with a kernel of its own shows the host none of its processes.
+    await waitFor('the escapee is gone', () => [...survivors(marker), ...survivors(cell.id)].length === 0);
   },
   'a daemon that holds stdout does not delay the end': async ({ driver }: Subject) => {
     const marker = `daemon-${randomUUID()}`;
@@ -228,11 +238,10 @@ export const CONTRACT = {
   'CPU time is counted': async ({ driver }: Subject) => {
     const busy = await runMain(
       driver,
-      python('import time\nt=time.process_time()\nwhile time.process_time()-t<0.4: pass'),
+      python('import time\nt=time.process_time()\nwhile time.process_time()-t<0.6: pass'),
     );
-    const idle = await runMain(driver, python('import time\ntime.sleep(0.4)'));
-    expect(busy.usage.cpuMs).toBeGreaterThan(400);
-    expect(busy.usage.cpuMs).toBeGreaterThan(idle.usage.cpuMs + 300);
+    const idle = await runMain(driver, python('import time\ntime.sleep(0.6)'));
+    expect(busy.usage.cpuMs - idle.usage.cpuMs).toBeGreaterThan(300);
   },
   'memory is counted': async ({ driver }: Subject) => {
     const large = await runMain(driver, python(`x = bytearray(${100 * MiB})`));
@@ -267,18 +276,15 @@ export const CONTRACT = {
     expect(outcomes).toEqual(['', 'survived\n']);
   },
   'process limit': async ({ driver }: Subject) => {
-    const result = await runMain(
-      driver,
-      python(
-        'import os,time\nn=0\ntry:\n  while n<500:\n    if os.fork()==0: time.sleep(100)\n    n+=1\nexcept OSError: print("refused", n)',
-      ),
-      { limits: { processes: 20 } },
-    );
+    const result = await runMain(driver, FORKER, { limits: { processes: 20 } });
     expect(result.stdout).toMatch(/^refused 1\d\n$/);
+  },
+  'a process limit that was reached is reported': async ({ driver }: Subject) => {
+    const result = await runMain(driver, FORKER, { limits: { processes: 20 } });
     expect(result.usage.reached).toContain('processes');
   },
   'disk limit': async ({ driver }: Subject) => {
-    const result = await runMain(driver, bash('head -c 30000000 /dev/zero > big; echo $?; stat -c %s big'), {
+    const result = await runMain(driver, bash('head -c 30000000 /dev/zero > big; echo $?; wc -c < big'), {
       limits: { diskBytes: 16 * MiB },
     });
     expect(result.stderr).toContain('No space left on device');
@@ -311,13 +317,14 @@ export const CONTRACT = {
     expect(result.stdout).toBe('');
   },
   'no privileges': async ({ driver }: Subject) => {
-    const result = await runMain(
-      driver,
-      bash('id -u; grep -E "^(CapEff|CapBnd|CapPrm|NoNewPrivs):" /proc/self/status'),
-    );
+    const result = await runMain(driver, bash('id -u; grep -E "^(CapEff|CapBnd|CapPrm):" /proc/self/status'));
     expect(result.stdout.replaceAll(/\s+/g, ' ')).toBe(
-      '1000 CapPrm: 0000000000000000 CapEff: 0000000000000000 CapBnd: 0000000000000000 NoNewPrivs: 1 ',
+      '1000 CapPrm: 0000000000000000 CapEff: 0000000000000000 CapBnd: 0000000000000000 ',
     );
+  },
+  'no new privileges': async ({ driver }: Subject) => {
+    const result = await runMain(driver, bash('grep ^NoNewPrivs: /proc/self/status'));
+    expect(result.stdout).toBe('NoNewPrivs:\t1\n');
   },
   'system calls are filtered': async ({ driver }: Subject) => {
     const result = await runMain(driver, bash('grep ^Seccomp: /proc/self/status; unshare -U true 2>&1'));

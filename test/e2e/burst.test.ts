@@ -18,7 +18,9 @@ describe('more requests than there is room for', () => {
   test('[CX-08, CX-01] each is answered, by its own result or by 429', async () => {
     await settle(server);
     const answers = await burst(40, (index) => ({ code: `sleep 0.2; echo ${index}` }));
-    const served = answers.map(({ status }, index) => ({ status, index })).filter(({ status }) => status === 200);
+    const served = answers
+      .map(({ status }, index) => ({ status, index }))
+      .filter(({ status }) => status === 200);
     const refused = answers.filter(({ status }) => status === 429);
     expect(served.length + refused.length).toBe(answers.length);
     for (const { index } of served) expect(answers[index]?.body.stdout).toBe(`${index}\n`);
@@ -34,7 +36,8 @@ describe('more requests than there is room for', () => {
 
   test('[CX-08] a full house of programs that never end is empty again after their time', async () => {
     const answers = await burst(20, () => ({ code: 'while :; do :; done', timeout_ms: 700 }));
-    for (const { status, body } of answers) expect([200, 429]).toContain(status === 200 ? (body.exit_code === 124 ? 200 : 0) : status);
+    for (const { status, body } of answers)
+      expect([200, 429]).toContain(status === 200 ? (body.exit_code === 124 ? 200 : 0) : status);
     await expectServes(server);
   });
 
@@ -49,7 +52,10 @@ describe('more requests than there is room for', () => {
       });
     const leaving = Array.from({ length: RUNNING + QUEUE }, () => post('sleep 15', controller.signal));
     const gone = Promise.allSettled(leaving);
-    while ((await (await fetch(`${server.url}/metrics`)).text()).includes(`hotcell_runs_waiting ${QUEUE}\n`) === false);
+    while (
+      (await (await fetch(`${server.url}/metrics`)).text()).includes(`hotcell_runs_waiting ${QUEUE}\n`) ===
+      false
+    );
     expect((await post('echo no')).status).toBe(429);
     controller.abort();
     expect((await gone).map(({ status }) => status)).toEqual(Array(RUNNING + QUEUE).fill('rejected'));

@@ -6,7 +6,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROMISES } from '../../src/core/enforcement.ts';
-import { countMarked, describeTraces, instancesOf, makeMarker, waitUntilGone } from '../support/live-server.ts';
+import {
+  countMarked,
+  describeTraces,
+  instancesOf,
+  makeMarker,
+  waitUntilGone,
+} from '../support/live-server.ts';
 import { makeStateDirectory } from '../support/server.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -26,22 +32,46 @@ function write(name: string, text: string): string {
   return name;
 }
 
-const environment = (): Record<string, string> => ({ PATH: process.env['PATH'] ?? '', HOTCELL_STATE_DIR: state });
+const environment = (): Record<string, string> => ({
+  PATH: process.env['PATH'] ?? '',
+  HOTCELL_STATE_DIR: state,
+});
 
-function hotcell(args: readonly string[], input = ''): { status: number | null; stdout: string; stderr: string; left: string[] } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], { cwd: folder, encoding: 'utf8', env: environment(), input });
+function hotcell(
+  args: readonly string[],
+  input = '',
+): { status: number | null; stdout: string; stderr: string; left: string[] } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+    cwd: folder,
+    encoding: 'utf8',
+    env: environment(),
+    input,
+  });
   return { status, stdout, stderr, left: describeTraces(state, []) };
 }
 
 describe('run', () => {
   test('[WB-03] a file by its extension, with arguments after --, both streams and its exit code', () => {
-    const file = write('both.py', "import sys\nprint(sys.argv[1:])\nprint('err', file=sys.stderr)\nsys.exit(7)");
+    const file = write(
+      'both.py',
+      "import sys\nprint(sys.argv[1:])\nprint('err', file=sys.stderr)\nsys.exit(7)",
+    );
     const args = ['run', file, '--', '--json', '-x', 'two words'];
-    expect(hotcell(args)).toEqual({ status: 7, stdout: "['--json', '-x', 'two words']\n", stderr: 'err\n', left: [] });
+    expect(hotcell(args)).toEqual({
+      status: 7,
+      stdout: "['--json', '-x', 'two words']\n",
+      stderr: 'err\n',
+      left: [],
+    });
   });
 
   test('[WB-03] code from stdin', () => {
-    expect(hotcell(['run', '-', '--language', 'ruby'], 'puts 6 * 7')).toEqual({ status: 0, stdout: '42\n', stderr: '', left: [] });
+    expect(hotcell(['run', '-', '--language', 'ruby'], 'puts 6 * 7')).toEqual({
+      status: 0,
+      stdout: '42\n',
+      stderr: '',
+      left: [],
+    });
   });
 
   test('[WB-03] --stdin, --env and --file reach the program', () => {
@@ -57,7 +87,12 @@ describe('run', () => {
 
   test('[WB-03, CX-05] --timeout ends with 124 and says so', () => {
     const marker = makeMarker();
-    const { status, stdout, stderr, left } = hotcell(['run', write('long.sh', `echo started; setsid sleep ${marker} & wait`), '--timeout', '1s']);
+    const { status, stdout, stderr, left } = hotcell([
+      'run',
+      write('long.sh', `echo started; setsid sleep ${marker} & wait`),
+      '--timeout',
+      '1s',
+    ]);
     expect({ status, stdout, left }).toEqual({ status: 124, stdout: 'started\n', left: [] });
     expect(stderr).toContain('--timeout');
     expect(countMarked(marker)).toBe(0);
@@ -72,7 +107,11 @@ describe('run', () => {
   });
 
   test('[WB-03, SC-04] --json prints one object and nothing else', () => {
-    const { status, stdout, stderr } = hotcell(['run', write('j.js', "console.log('out'); console.error('err'); process.exit(3)"), '--json']);
+    const { status, stdout, stderr } = hotcell([
+      'run',
+      write('j.js', "console.log('out'); console.error('err'); process.exit(3)"),
+      '--json',
+    ]);
     expect({ status, stderr }).toEqual({ status: 3, stderr: '' });
     expect(JSON.parse(stdout)).toMatchObject({
       outcome: { kind: 'exited', code: 3 },
@@ -96,28 +135,40 @@ describe('run', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('[WB-03, CX-18] output comes as it is made, and %s ends everything with %i', async (signal, exitCode) => {
-    const marker = makeMarker();
-    const file = write('wait.sh', `echo first; setsid sleep ${marker} & sleep ${marker}`);
-    const child = spawn(process.execPath, [MAIN, 'run', file], { cwd: folder, env: environment(), stdio: ['ignore', 'pipe', 'pipe'] });
-    const [first] = (await once(child.stdout, 'data')) as [Buffer];
-    expect(first.toString()).toBe('first\n');
-    const instances = instancesOf(state);
-    const exited = once(child, 'exit');
-    child.kill(signal);
-    expect(await exited).toEqual([exitCode, null]);
-    await waitUntilGone(marker);
-    expect(describeTraces(state, instances)).toEqual([]);
-  });
+  ] as const)(
+    '[WB-03, CX-18] output comes as it is made, and %s ends everything with %i',
+    async (signal, exitCode) => {
+      const marker = makeMarker();
+      const file = write('wait.sh', `echo first; setsid sleep ${marker} & sleep ${marker}`);
+      const child = spawn(process.execPath, [MAIN, 'run', file], {
+        cwd: folder,
+        env: environment(),
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const [first] = (await once(child.stdout, 'data')) as [Buffer];
+      expect(first.toString()).toBe('first\n');
+      const instances = instancesOf(state);
+      const exited = once(child, 'exit');
+      child.kill(signal);
+      expect(await exited).toEqual([exitCode, null]);
+      await waitUntilGone(marker);
+      expect(describeTraces(state, instances)).toEqual([]);
+    },
+  );
 });
 
 describe('doctor', () => {
   test('[WB-02, SC-04] --json says who keeps which promise, and exits with 0 where the driver can serve', () => {
     const { status, stdout, left } = hotcell(['doctor', '--json']);
     expect({ status, left }).toEqual({ status: 0, left: [] });
-    const report = JSON.parse(stdout) as { drivers: { name: string; chosen: boolean; probe: { ok: boolean; enforcement: object } }[] };
+    const report = JSON.parse(stdout) as {
+      drivers: { name: string; chosen: boolean; probe: { ok: boolean; enforcement: object } }[];
+    };
     const oci = report.drivers.find(({ name }) => name === 'oci');
-    expect(oci).toMatchObject({ chosen: true, probe: { ok: true, runtime: expect.any(String), notes: expect.any(Array) } });
+    expect(oci).toMatchObject({
+      chosen: true,
+      probe: { ok: true, runtime: expect.any(String), notes: expect.any(Array) },
+    });
     expect(Object.keys(oci?.probe.enforcement ?? {}).toSorted()).toEqual(PROMISES.toSorted());
     const subprocess = report.drivers.find(({ name }) => name === 'subprocess');
     expect(subprocess?.chosen).toBe(false);

@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { countMarked, expectServes, makeMarker, runCode, startServer, stopClean, waitUntilGone } from '../support/live-server.ts';
+import {
+  countMarked,
+  expectServes,
+  makeMarker,
+  runCode,
+  startServer,
+  stopClean,
+  waitUntilGone,
+} from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { PROGRAMS } from '../support/programs.ts';
 import type { TestServer } from '../support/server.ts';
@@ -27,16 +35,19 @@ const TREES: Record<string, (marker: string) => string> = {
 };
 
 describe('timeout', () => {
-  test.each(PROGRAMS)('[CX-05, CX-04] $language: partial output, message, 124', async ({ language, loops }) => {
-    const reply = await runCode(server, language, { code: loops, timeout_ms: TIMEOUT_MS });
-    expect(reply).toMatchObject({
-      stdout: 'started\n',
-      exit_code: 124,
-      receipt: { outcome: 'limit', limit_hit: 'wall_time' },
-    });
-    expect(reply.stderr).toBe('[Execution timed out after 1.5 seconds]');
-    expect(reply.receipt.wall_time_ms).toBeGreaterThanOrEqual(TIMEOUT_MS - 1);
-  });
+  test.each(PROGRAMS)(
+    '[CX-05, CX-04] $language: partial output, message, 124',
+    async ({ language, loops }) => {
+      const reply = await runCode(server, language, { code: loops, timeout_ms: TIMEOUT_MS });
+      expect(reply).toMatchObject({
+        stdout: 'started\n',
+        exit_code: 124,
+        receipt: { outcome: 'limit', limit_hit: 'wall_time' },
+      });
+      expect(reply.stderr).toBe('[Execution timed out after 1.5 seconds]');
+      expect(reply.receipt.wall_time_ms).toBeGreaterThanOrEqual(TIMEOUT_MS - 1);
+    },
+  );
 
   test.each(Object.keys(TREES))('[CX-05] %s dies with the program', async (kind) => {
     const marker = makeMarker();
@@ -49,17 +60,23 @@ describe('timeout', () => {
     await waitUntilGone(marker);
   });
 
-  test.each(['python', 'bash'])('[CX-05] what a finished program left running does not hold the answer: %s', async (language) => {
-    const marker = makeMarker();
-    const shell = `setsid sleep ${marker} & sleep ${marker} & echo started`;
-    const code = language === 'bash' ? shell : `import os\nos.system(${JSON.stringify(shell)})`;
-    const reply = await runCode(server, language, { code, timeout_ms: 30_000 });
-    expect(reply).toMatchObject({ stdout: 'started\n', exit_code: 0, receipt: { outcome: 'exited' } });
-    await waitUntilGone(marker);
-  });
+  test.each(['python', 'bash'])(
+    '[CX-05] what a finished program left running does not hold the answer: %s',
+    async (language) => {
+      const marker = makeMarker();
+      const shell = `setsid sleep ${marker} & sleep ${marker} & echo started`;
+      const code = language === 'bash' ? shell : `import os\nos.system(${JSON.stringify(shell)})`;
+      const reply = await runCode(server, language, { code, timeout_ms: 30_000 });
+      expect(reply).toMatchObject({ stdout: 'started\n', exit_code: 0, receipt: { outcome: 'exited' } });
+      await waitUntilGone(marker);
+    },
+  );
 
   test('[CX-05] a program that closes its streams is killed in time too', async () => {
-    const reply = await runCode(server, 'bash', { code: 'exec >&- 2>&- <&-; while :; do :; done', timeout_ms: 500 });
+    const reply = await runCode(server, 'bash', {
+      code: 'exec >&- 2>&- <&-; while :; do :; done',
+      timeout_ms: 500,
+    });
     expect(reply).toMatchObject({ exit_code: 124, receipt: { limit_hit: 'wall_time' } });
   });
 
@@ -71,7 +88,8 @@ describe('timeout', () => {
 });
 
 describe('output', () => {
-  const print = (stream: string, expression: string): string => `import sys\nsys.${stream}.buffer.write(${expression})`;
+  const print = (stream: string, expression: string): string =>
+    `import sys\nsys.${stream}.buffer.write(${expression})`;
 
   describe.each(['stdout', 'stderr'] as const)('%s', (stream) => {
     test('[CX-06] 10 KB come back whole, one byte more is cut', async () => {

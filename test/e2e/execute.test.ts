@@ -30,8 +30,16 @@ describe.each(PROGRAMS)('$language', (programs) => {
     expect(body.memory_used_mb).toBeLessThan(256);
     expect(body.execution_time_ms).toBeGreaterThan(0);
     expect(body.cpu_percent).toBeGreaterThan(0);
-    expect(body.receipt).toMatchObject({ outcome: 'exited', limit_hit: null, stdout_bytes: 4, stderr_bytes: 4 });
-    expect(body.receipt.isolation).toMatchObject({ driver: 'oci', runtime: expect.stringMatching(/crun|runc|runsc/) });
+    expect(body.receipt).toMatchObject({
+      outcome: 'exited',
+      limit_hit: null,
+      stdout_bytes: 4,
+      stderr_bytes: 4,
+    });
+    expect(body.receipt.isolation).toMatchObject({
+      driver: 'oci',
+      runtime: expect.stringMatching(/crun|runc|runsc/),
+    });
     expect(Object.keys(body.receipt.isolation.enforcement).toSorted()).toEqual(PROMISES.toSorted());
     expect(Object.values(body.receipt.isolation.enforcement)).not.toContain('nobody');
   });
@@ -39,7 +47,9 @@ describe.each(PROGRAMS)('$language', (programs) => {
   test('[CX-03, CX-04] a failure is a result and names the file and the line', async () => {
     const reply = await runCode(server, language, programs.failsInLine3);
     expect(reply.exit_code).not.toBe(0);
-    expect(reply.stderr).toMatch(new RegExp(`${reply.file_path.replaceAll('.', '\\.')}(?::|", line |: line )3\\b`));
+    expect(reply.stderr).toMatch(
+      new RegExp(`${reply.file_path.replaceAll('.', '\\.')}(?::|", line |: line )3\\b`),
+    );
   });
 
   test('[CX-04] a syntax error is a result and names the file', async () => {
@@ -71,7 +81,7 @@ describe.each(PROGRAMS)('$language', (programs) => {
     const reply = await runCode(server, language, {
       code: programs.showsInputs,
       stdin: 'line 1\nünïcode €\ttab',
-      args: ['--flag', 'two words', '', "quote's \"double\" $HOME `id` *"],
+      args: ['--flag', 'two words', '', 'quote\'s "double" $HOME `id` *'],
       env: { GREETING: '$(id) "hello" \\n ünï' },
       files: [
         { path: 'data/deep/text.txt', content: 'nested €' },
@@ -82,7 +92,7 @@ describe.each(PROGRAMS)('$language', (programs) => {
     expect(reply.stdout.split('\n')).toEqual([
       'line 1',
       'ünïcode €\ttab',
-      "--flag|two words||quote's \"double\" $HOME `id` *",
+      '--flag|two words||quote\'s "double" $HOME `id` *',
       '$(id) "hello" \\n ünï',
       'nested €',
       raw.toString('hex'),
@@ -93,30 +103,41 @@ describe.each(PROGRAMS)('$language', (programs) => {
 
 describe('single use', () => {
   test('[CX-12] no two runs share a cell, also when they overlap', async () => {
-    const replies = await Promise.all(Array.from({ length: 8 }, () => runCode(server, 'bash', 'echo $$ $HOSTNAME')));
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, () => runCode(server, 'bash', 'echo $$ $HOSTNAME')),
+    );
     expect(new Set(replies.map((reply) => reply.container_id)).size).toBe(8);
     expect(new Set(replies.map((reply) => reply.file_path)).size).toBe(8);
   });
 
-  test.each(['python', 'bash'])('[CX-12] what a run leaves behind is not seen by the next: %s', async (language) => {
-    const places = '/tmp/left /dev/shm/left /tmp/.hidden/left';
-    const leave = `mkdir -p /tmp/.hidden; for place in ${places}; do echo x >$place; done; ls -A /tmp | wc -l`;
-    const look = 'ls -A /tmp /dev/shm/';
-    const inLanguage = (command: string): string =>
-      language === 'bash' ? command : `import subprocess\nsubprocess.run(['bash', '-c', ${JSON.stringify(command)}])`;
-    const first = await runCode(server, language, inLanguage(leave));
-    expect(first.stdout.trim()).toBe('3');
-    // As many as could come from the same pool, so that a cell used again would be met.
-    for (let round = 0; round < 3; round++) {
-      const reply = await runCode(server, language, inLanguage(look));
-      const own = reply.file_path.slice('/tmp/'.length);
-      expect(reply.stdout.trim().split('\n').toSorted()).toEqual(['', '/dev/shm/:', '/tmp:', own, own].toSorted());
-    }
-  });
+  test.each(['python', 'bash'])(
+    '[CX-12] what a run leaves behind is not seen by the next: %s',
+    async (language) => {
+      const places = '/tmp/left /dev/shm/left /tmp/.hidden/left';
+      const leave = `mkdir -p /tmp/.hidden; for place in ${places}; do echo x >$place; done; ls -A /tmp | wc -l`;
+      const look = 'ls -A /tmp /dev/shm/';
+      const inLanguage = (command: string): string =>
+        language === 'bash'
+          ? command
+          : `import subprocess\nsubprocess.run(['bash', '-c', ${JSON.stringify(command)}])`;
+      const first = await runCode(server, language, inLanguage(leave));
+      expect(first.stdout.trim()).toBe('3');
+      // As many as could come from the same pool, so that a cell used again would be met.
+      for (let round = 0; round < 3; round++) {
+        const reply = await runCode(server, language, inLanguage(look));
+        const own = reply.file_path.slice('/tmp/'.length);
+        expect(reply.stdout.trim().split('\n').toSorted()).toEqual(
+          ['', '/dev/shm/:', '/tmp:', own, own].toSorted(),
+        );
+      }
+    },
+  );
 
   test('[CX-12] a module planted beside one program is not imported by the next', async () => {
     await runCode(server, 'python', "open('/tmp/json.py', 'w').write('print(\"planted\")')\nimport json");
-    expect(await runCode(server, 'python', 'import json\nprint(json.dumps(1))')).toMatchObject({ stdout: '1\n' });
+    expect(await runCode(server, 'python', 'import json\nprint(json.dumps(1))')).toMatchObject({
+      stdout: '1\n',
+    });
   });
 });
 

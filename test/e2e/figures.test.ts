@@ -9,7 +9,8 @@ beforeAll(async () => {
 });
 afterAll(() => stopClean(server));
 
-const ALLOCATE = (megabytes: number): string => `import time\nx = bytearray(${megabytes} << 20)\nprint(len(x) >> 20)\ntime.sleep(1)`;
+const ALLOCATE = (megabytes: number): string =>
+  `import time\nx = bytearray(${megabytes} << 20)\nprint(len(x) >> 20)\ntime.sleep(1)`;
 
 describe('figures of overlapping runs', () => {
   test('[CX-10] each reports the peak of its own memory', async () => {
@@ -27,7 +28,11 @@ describe('figures of overlapping runs', () => {
   });
 
   test('[CX-10] memory that was given back still counts as peak', async () => {
-    const reply = await runCode(server, 'python', 'x = bytearray(100 << 20)\ndel x\nimport time; time.sleep(0.2)');
+    const reply = await runCode(
+      server,
+      'python',
+      'x = bytearray(100 << 20)\ndel x\nimport time; time.sleep(0.2)',
+    );
     expect(reply.memory_used_mb).toBeGreaterThan(100);
   });
 
@@ -76,11 +81,16 @@ describe('limits of a request', () => {
   // Defect: where booting has used more than 8 MB, the kernel refuses the limit (EBUSY) and the caller gets a 500.
   test.fails('[CX-07, CX-10] the least memory_mb is a limit and no failure of ours', async () => {
     const answers = await Promise.all(
-      PROGRAMS.map(({ language, bothStreams }) => server.execute(language, { code: bothStreams, memory_mb: 8 })),
+      PROGRAMS.map(({ language, bothStreams }) =>
+        server.execute(language, { code: bothStreams, memory_mb: 8 }),
+      ),
     );
     // Either it fits, or it is told what it lacked.
     for (const { status, body } of answers) {
-      expect({ status, told: body.exit_code === 0 || body.receipt?.limit_hit === 'memory' }).toEqual({ status: 200, told: true });
+      expect({ status, told: body.exit_code === 0 || body.receipt?.limit_hit === 'memory' }).toEqual({
+        status: 200,
+        told: true,
+      });
     }
   });
 

@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cellProcesses, expectServes, instancesOf, runCode, startServer, stopClean } from '../support/live-server.ts';
+import {
+  cellProcesses,
+  expectServes,
+  instancesOf,
+  runCode,
+  startServer,
+  stopClean,
+} from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
 import type { TestServer } from '../support/server.ts';
 
@@ -22,7 +29,10 @@ test('[CX-14, CX-15] idle cells are removed, made again by the next request, and
 
   const cold = await runCode(server, 'python', 'print(1)');
   expect(cold).toMatchObject({ stdout: '1\n', receipt: { warm: false } });
-  await waitFor('a request finds a warm cell', async () => (await runCode(server, 'python', 'print(2)')).receipt.warm);
+  await waitFor(
+    'a request finds a warm cell',
+    async () => (await runCode(server, 'python', 'print(2)')).receipt.warm,
+  );
   // Only the language that was asked for is back.
   await waitFor('python is running', async () => (await server.health()).containers['python'] === 'running');
   expect((await server.health()).containers['ruby']).toBe('stopped');

@@ -34,14 +34,28 @@ describe('languages added by a file alone', () => {
     const languages = await listLanguages(server);
     expect(languages.map(({ name }) => name).toSorted()).toEqual(['awk', 'bash', 'missing', 'perl']);
     expect(languages).toContainEqual(
-      expect.objectContaining({ name: 'perl', extension: 'pl', route: '/execute/perl', available: true, problem: null }),
+      expect.objectContaining({
+        name: 'perl',
+        extension: 'pl',
+        route: '/execute/perl',
+        available: true,
+        problem: null,
+      }),
     );
-    expect(await server.execute('python', { code: '' })).toMatchObject({ status: 404, body: { code: 'LANGUAGE_UNKNOWN' } });
+    expect(await server.execute('python', { code: '' })).toMatchObject({
+      status: 404,
+      body: { code: 'LANGUAGE_UNKNOWN' },
+    });
   });
 
   test('[CX-02, CX-03] perl has a route and everything that belongs to it', async () => {
     const code = 'print "out @ARGV $ENV{GREETING} ", scalar(<STDIN>); print STDERR "err\\n"; die "boom";\n';
-    const reply = await runCode(server, 'perl', { code, args: ['a', 'b c'], env: { GREETING: 'hi' }, stdin: 'in\n' });
+    const reply = await runCode(server, 'perl', {
+      code,
+      args: ['a', 'b c'],
+      env: { GREETING: 'hi' },
+      stdin: 'in\n',
+    });
     expect(reply).toMatchObject({ stdout: 'out a b c hi in\n', language: 'perl' });
     expect(reply.exit_code).not.toBe(0);
     expect(reply.file_path).toMatch(/^\/tmp\/exec_.*\.pl$/);
@@ -49,20 +63,27 @@ describe('languages added by a file alone', () => {
   });
 
   test('[CX-02, CX-05] limits hold for them as well', async () => {
-    expect(await runCode(server, 'perl', { code: '$|=1; print "x"; 1 while 1;', timeout_ms: 500 })).toMatchObject({
+    expect(
+      await runCode(server, 'perl', { code: '$|=1; print "x"; 1 while 1;', timeout_ms: 500 }),
+    ).toMatchObject({
       stdout: 'x',
       exit_code: 124,
     });
   });
 
   test('[CX-02] a command that ends in its own options works', async () => {
-    const reply = await runCode(server, 'awk', { code: '{ sum += $1 } END { print sum }', stdin: '1\n2\n3\n' });
+    const reply = await runCode(server, 'awk', {
+      code: '{ sum += $1 } END { print sum }',
+      stdin: '1\n2\n3\n',
+    });
     expect(reply).toMatchObject({ stdout: '6\n', exit_code: 0 });
   });
 
   test('[CX-08, CX-15] one without an interpreter answers for itself and leaves the others alone', async () => {
     const { status, body } = await server.execute('missing', { code: '' });
-    expect({ status, code: body.code, exitCode: body.exit_code }).toMatchObject({ exitCode: expect.any(Number) });
+    expect({ status, code: body.code, exitCode: body.exit_code }).toMatchObject({
+      exitCode: expect.any(Number),
+    });
     const listed = (await listLanguages(server)).find(({ name }) => name === 'missing');
     expect([status === 503 || body.exit_code === 127, listed?.name]).toEqual([true, 'missing']);
     expect(await runCode(server, 'bash', 'echo fine')).toMatchObject({ stdout: 'fine\n' });

@@ -16,7 +16,9 @@ export function startServer(options: ServerOptions = {}): Promise<TestServer> {
 export async function readMetrics(server: TestServer, name: string): Promise<Map<string, number>> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
   const lines = text.split('\n').filter((line) => new RegExp(`^${name}[ {]`).test(line));
-  return new Map(lines.map((line) => [line.slice(name.length, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
+  return new Map(
+    lines.map((line) => [line.slice(name.length, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
+  );
 }
 
 export async function readResidentBytes(server: TestServer): Promise<number> {
@@ -36,7 +38,9 @@ export async function settle(server: TestServer, size = POOL_SIZE): Promise<void
 
 /** The folders of running servers in a state directory. */
 export function instancesOf(stateDirectory: string): string[] {
-  return existsSync(stateDirectory) ? readdirSync(stateDirectory).filter((name) => !name.startsWith('.')) : [];
+  return existsSync(stateDirectory)
+    ? readdirSync(stateDirectory).filter((name) => !name.startsWith('.'))
+    : [];
 }
 
 function countCells(server: TestServer): number {
@@ -63,7 +67,13 @@ export function cellProcesses(instances: readonly string[]): number[] {
 /** What is left on the host of these instances, in words; empty when nothing is. */
 export function describeTraces(stateDirectory: string, instances: readonly string[]): string[] {
   const { processes, cgroups, mounts, folders } = findTraces(stateDirectory, instances);
-  return [...processes, ...cellProcesses(instances).map((pid) => `pid ${pid}`), ...cgroups, ...mounts, ...folders];
+  return [
+    ...processes,
+    ...cellProcesses(instances).map((pid) => `pid ${pid}`),
+    ...cgroups,
+    ...mounts,
+    ...folders,
+  ];
 }
 
 /**
@@ -94,8 +104,15 @@ export async function waitUntilGone(marker: string): Promise<void> {
 }
 
 /** Runs code and fails unless the answer is a result, whatever the result is. */
-export async function runCode(server: TestServer, language: string, body: object | string): Promise<ExecuteReply> {
-  const { status, body: reply } = await server.execute(language, typeof body === 'string' ? { code: body } : body);
+export async function runCode(
+  server: TestServer,
+  language: string,
+  body: object | string,
+): Promise<ExecuteReply> {
+  const { status, body: reply } = await server.execute(
+    language,
+    typeof body === 'string' ? { code: body } : body,
+  );
   assert.equal(status, 200, JSON.stringify(reply));
   return reply;
 }

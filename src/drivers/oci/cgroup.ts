@@ -5,6 +5,7 @@ import type { Usage } from '../../core/exec.ts';
 import { errnoOf } from '../process/errno.ts';
 import type { LimitName, Limits } from '../../core/limits.ts';
 import type { CgroupLayout } from './cgroup-layout.ts';
+import { NO_OVERHEAD, type Overhead, type RuntimeTraits } from './runtime-traits.ts';
 
 const CPU_PERIOD_US = 100_000;
 
@@ -16,6 +17,8 @@ type FileName = 'cpu' | 'memoryPeak';
 /** Files to read the usage from, and files to write the limits to. Pure. */
 interface CgroupPlan {
   readonly folders: readonly string[];
+  /** Where v1 counts what `outOfMemory` and `outOfProcesses` tell; a runtime that finds them made does not remove them. */
+  readonly leaves: readonly string[];
   readonly limits: readonly (readonly [path: string, value: string])[];
   readonly memory: readonly string[];
   readonly quota: readonly [path: string, unlimited: string];
@@ -31,17 +34,21 @@ export function toCgroupPlan(
   layout: CgroupLayout & { version: 1 | 2 },
   path: string,
   limits: Limits,
+  overhead: Overhead = NO_OVERHEAD,
 ): CgroupPlan {
+  const bytes = String(limits.memoryBytes + overhead.memoryBytes);
+  const threads = String(overhead.threads + overhead.threadsPerProcess * limits.processes);
   const quotaUs = Math.max(1000, Math.round(limits.cpus * CPU_PERIOD_US));
   if (layout.version === 2) {
     const folder = join(layout.root, path);
     const memoryMax = join(folder, 'memory.max');
     return {
       folders: [folder],
+      leaves: [],
       limits: [
-        [memoryMax, String(limits.memoryBytes)],
+        [memoryMax, bytes],
         [join(folder, 'memory.swap.max'), '0'],
-        [join(folder, 'pids.max'), String(limits.processes)],
+        [join(folder, 'pids.max'), threads],
         [join(folder, 'cpu.max'), `${quotaUs} ${CPU_PERIOD_US}`],
       ],
       memory: [memoryMax],
@@ -57,13 +64,13 @@ export function toCgroupPlan(
   }
   const at = (controller: keyof typeof layout.mounts, file = ''): string =>
     join(layout.mounts[controller], path, file);
-  const bytes = String(limits.memoryBytes);
   return {
     folders: [...new Set([at('cpu'), at('cpuacct'), at('memory'), at('pids')])],
+    leaves: [at('memory', LEAF), at('pids', LEAF)],
     limits: [
       [at('memory', 'memory.limit_in_bytes'), bytes],
       [at('memory', 'memory.memsw.limit_in_bytes'), bytes],
-      [at('pids', 'pids.max'), String(limits.processes)],
+      [at('pids', 'pids.max'), threads],
       [at('cpu', 'cpu.cfs_period_us'), String(CPU_PERIOD_US)],
       [at('cpu', 'cpu.cfs_quota_us'), String(quotaUs)],
     ],
@@ -86,21 +93,27 @@ const OPTIONAL = /memsw|swap|peak$/;
 export class CellCgroup {
   readonly #plan: CgroupPlan;
   readonly #stats = new Map<FileName, number>();
+  readonly #overheadBytes: number;
   #memoryBytes: number;
 
-  private constructor(plan: CgroupPlan, memoryBytes: number) {
+  private constructor(plan: CgroupPlan, memoryBytes: number, overheadBytes: number) {
     this.#plan = plan;
-    this.#memoryBytes = memoryBytes;
+    this.#overheadBytes = overheadBytes;
+    this.#memoryBytes = memoryBytes + overheadBytes;
   }
 
   static async create(
     layout: CgroupLayout & { version: 1 | 2 },
     path: string,
     limits: Limits,
+    traits: RuntimeTraits,
   ): Promise<CellCgroup> {
-    const plan = toCgroupPlan(layout, path, limits);
-    const cgroup = new CellCgroup(plan, limits.memoryBytes);
+    const { overhead, ownKernel } = traits;
+    const plan = toCgroupPlan(layout, path, limits, overhead);
+    const cgroup = new CellCgroup(plan, limits.memoryBytes, overhead.memoryBytes);
     await Promise.all(plan.folders.map((folder) => mkdir(folder)));
+    // Out of memory, the kernel ends that other kernel with all its processes: nobody is left to hold the leaf.
+    if (ownKernel) await Promise.all(plan.leaves.map((folder) => mkdir(folder)));
     for (const [file, value] of plan.limits) await writeLimit(file, value);
     for (const name of ['cpu', 'memoryPeak'] as const) {
       const descriptor = openIfThere(plan.stats[name]);
@@ -134,7 +147,8 @@ export class CellCgroup {
     return buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
   }
 
-  async limitMemory(bytes: number): Promise<void> {
+  async limitMemory(granted: number): Promise<void> {
+    const bytes = granted + this.#overheadBytes;
     // v1 keeps limit ≤ memsw at every moment, so the order depends on the direction.
     const files = bytes > this.#memoryBytes ? this.#plan.memory.toReversed() : this.#plan.memory;
     this.#memoryBytes = bytes;

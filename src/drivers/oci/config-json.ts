@@ -12,6 +12,10 @@ export interface BindMount {
   readonly destination: string;
 }
 
+export interface ChannelMount extends BindMount {
+  readonly writable: boolean;
+}
+
 export interface ConfigInput {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -22,10 +26,12 @@ export interface ConfigInput {
   /** Read-only binds, in order: programs, libraries, guest files, devices. */
   readonly readOnly: readonly BindMount[];
   readonly devices: readonly BindMount[];
-  /** Folder of FIFOs that the init of a hot cell opens. */
-  readonly channel: BindMount | undefined;
+  /** What brings the FIFOs that the init of a hot cell opens. */
+  readonly channel: readonly ChannelMount[];
   readonly cgroupsPath: string | undefined;
   readonly seccomp: SeccompProfile | undefined;
+  /** The runtime's own kernel counts processes, and it knows no other way to be told how many. */
+  readonly limitsProcesses: boolean;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -81,7 +87,11 @@ export function toConfigJson(input: ConfigInput, paths: MaskablePaths): Record<s
       cwd: WORKDIR,
       noNewPrivileges: true,
       capabilities: { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] },
-      rlimits: [hard('RLIMIT_NOFILE', input.limits.openFiles), hard('RLIMIT_CORE', 0)],
+      rlimits: [
+        hard('RLIMIT_NOFILE', input.limits.openFiles),
+        hard('RLIMIT_CORE', 0),
+        ...(input.limitsProcesses ? [hard('RLIMIT_NPROC', input.limits.processes)] : []),
+      ],
     },
     mounts: toMounts(input),
     linux: {
@@ -114,6 +124,8 @@ function toMounts(input: ConfigInput): unknown[] {
       source: 'tmpfs',
       options: ['nosuid', 'nodev', 'mode=1777', `size=${input.limits.diskBytes}`, `nr_inodes=${inodes}`],
     },
-    ...(input.channel === undefined ? [] : [bind(input.channel, 'ro', 'nodev', 'noexec')]),
+    ...input.channel.map(({ writable, ...mount }) =>
+      bind(mount, ...(writable ? [] : ['ro']), 'nodev', 'noexec'),
+    ),
   ];
 }

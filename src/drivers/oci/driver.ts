@@ -12,20 +12,19 @@ import {
 import type { Driver, Probe } from '../../core/driver.ts';
 import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
 import { HotcellError } from '../../core/errors.ts';
-import type { ExecRequest } from '../../core/exec.ts';
 import type { Log } from '../../core/log.ts';
 import { OciCell } from './cell.ts';
 import { CellCgroup, LEAF, hierarchiesOf, makeInstanceCgroup, removeCgroups } from './cgroup.ts';
 import { Channel } from './channel.ts';
 import { toConfigJson, toMaskablePaths, type MaskablePaths } from './config-json.ts';
 import { startExec } from './exec.ts';
-import { FifoKits } from './fifo-kit.ts';
+import { FifoKits, toChannelMounts, type FifoKit } from './fifo-kit.ts';
 import { deadInstances, defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
 import { IdentityRange } from './identity.ts';
 import { MountNamespace } from './mount-namespace.ts';
 import { probeOci, toHiddenMounts, type OciHost } from './probe.ts';
 import { BASE_ENV, CHANNEL_IN_CELL, GUEST_IN_CELL, makeRootfs, type Rootfs, type Tool } from './rootfs.ts';
-import { RuntimeCli, type RuntimeName } from './runtime.ts';
+import { RuntimeCli, toContainerIds, type RuntimeName } from './runtime.ts';
 import { toSeccompProfile } from './seccomp.ts';
 
 export interface OciOptions {
@@ -86,8 +85,10 @@ export class OciDriver implements Driver {
     const cgroupPath = join(cgroupPathOf(opened.instance.id), id);
     const { cgroups } = opened.host;
     const cgroup =
-      cgroups.version === 'none' ? undefined : await CellCgroup.create(cgroups, cgroupPath, spec.limits);
-    await this.#writeBundle(opened, { spec, bundle, identity, channel: kit.directory, cgroupPath });
+      cgroups.version === 'none'
+        ? undefined
+        : await CellCgroup.create(cgroups, cgroupPath, spec.limits, opened.cli.traits);
+    await this.#writeBundle(opened, { spec, bundle, identity, kit, cgroupPath });
 
     const channel = new Channel(kit, ['out', 'err', 'status']);
     const cell = new OciCell({
@@ -134,19 +135,21 @@ export class OciDriver implements Driver {
       spec: CellSpec;
       bundle: string;
       identity: ReturnType<IdentityRange['next']>;
-      channel: string;
+      kit: FifoKit;
       cgroupPath: string;
     },
   ): Promise<void> {
     const { spec, identity } = cell;
+    const { ownKernel } = opened.cli.traits;
     const places = { workdir: WORKDIR, guest: GUEST_IN_CELL };
-    const main: ExecRequest = spec.main ?? { argv: ['sh', '{guest}/idle.sh'], env: {} };
-    const env = Object.entries({ ...BASE_ENV, ...main.env });
+    const argv =
+      spec.main === undefined
+        ? ['sh', '{guest}/idle.sh']
+        : ['sh', '{guest}/init.sh', spec.touch ?? '', ...spec.main.argv];
+    const env = Object.entries({ ...BASE_ENV, ...spec.main?.env });
     const config = toConfigJson(
       {
-        argv: ['sh', `${GUEST_IN_CELL}/init.sh`, spec.touch ?? '', ...main.argv].map((word) =>
-          fillPlaceholders(word, places),
-        ),
+        argv: argv.map((word) => fillPlaceholders(word, places)),
         env: Object.fromEntries(env.map(([name, value]) => [name, fillPlaceholders(value, places)])),
         hostname: spec.name,
         rootfs: opened.rootfs.path,
@@ -154,9 +157,11 @@ export class OciDriver implements Driver {
         limits: spec.limits,
         readOnly: opened.rootfs.readOnly,
         devices: opened.rootfs.devices,
-        channel: { source: cell.channel, destination: CHANNEL_IN_CELL },
+        channel: toChannelMounts(cell.kit, CHANNEL_IN_CELL, ownKernel),
         cgroupsPath: opened.host.cgroups.version === 'none' ? undefined : join(cell.cgroupPath, LEAF),
-        seccomp: toSeccompProfile(process.arch),
+        // gVisor's kernel is the filter; it would take ours only without the errno that makes libraries fall back.
+        seccomp: ownKernel ? undefined : toSeccompProfile(process.arch),
+        limitsProcesses: ownKernel,
         labels: { 'hotcell.owner': opened.instance.id, 'hotcell.kind': spec.kind, 'hotcell.name': spec.name },
       },
       opened.paths,
@@ -208,8 +213,10 @@ export class OciDriver implements Driver {
     const reclaimed: string[] = [];
     for (const instance of dead) {
       const cli = this.#cliFor(host, instance, namespace);
-      for (const id of await readdir(join(instance.directory, 'runtime')).catch(() => [])) {
-        if (id.startsWith('.')) continue;
+      const entries = await readdir(join(instance.directory, 'runtime')).catch(() => []);
+      for (const id of toContainerIds(entries)) {
+        // gVisor's delete waits in vain for a sandbox that it has to kill itself.
+        await cli.kill(id);
         await cli.delete(id);
         reclaimed.push(id);
       }

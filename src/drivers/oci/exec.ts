@@ -33,6 +33,7 @@ let execCount = 0;
 /**
  * One more command in a running cell. It gets a cgroup of its own below the cell's, because that is the only thing
  * its children cannot leave: whatever they fork, killing the exec finds them there.
+ * A runtime with a kernel of its own has no such thing: there the end of one command ends all of them.
  */
 export async function startExec(place: ExecPlace, request: ExecRequest, bounds: ExecBounds): Promise<Exec> {
   const name = `exec-${++execCount}`;
@@ -48,7 +49,8 @@ export async function startExec(place: ExecPlace, request: ExecRequest, bounds: 
 
   let cause: KillCause | undefined;
   const killAll = async (): Promise<void> => {
-    if (subCgroup === undefined) runtime.kill('SIGKILL');
+    if (place.cli.traits.ownKernel) await place.cli.sweep(place.cellId);
+    else if (subCgroup === undefined) runtime.kill('SIGKILL');
     else await removeCgroups(hierarchiesOf(place.cgroups), join(place.cellCgroup, name));
   };
   const live = async (): Promise<void> => {
@@ -111,7 +113,7 @@ function toProcess(request: ExecRequest, bounds: ExecBounds): unknown {
 
 async function makeSubCgroup(place: ExecPlace, name: string): Promise<string | undefined> {
   const { cgroups } = place;
-  if (cgroups.version === 'none') return undefined;
+  if (cgroups.version === 'none' || place.cli.traits.ownKernel) return undefined;
   for (const mount of hierarchiesOf(cgroups)) {
     const parent = join(mount, place.cellCgroup);
     const made = await mkdir(join(parent, name)).then(

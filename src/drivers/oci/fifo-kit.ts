@@ -1,9 +1,10 @@
 import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
+import type { ChannelMount } from './config-json.ts';
 import { runCommand } from '../process/run-command.ts';
 
-const NAMES = ['in', 'out', 'err', 'status', 'hold'] as const;
+export const FIFO_NAMES = ['in', 'out', 'err', 'status', 'hold'] as const;
 const BATCH = 8;
 
 /**
@@ -12,7 +13,7 @@ const BATCH = 8;
  */
 export interface FifoKit {
   readonly directory: string;
-  path(name: (typeof NAMES)[number]): string;
+  path(name: (typeof FIFO_NAMES)[number]): string;
 }
 
 /** Node cannot make FIFOs; a helper program makes them in batches, and kits are used again. */
@@ -46,13 +47,28 @@ export class FifoKits {
 
   async #make(): Promise<void> {
     const kits = Array.from({ length: BATCH }, () => toKit(join(this.#directory, String(this.#made++))));
+    // gVisor looks up the mounts from inside the cell's user namespace, so that must get past this folder.
+    await mkdir(this.#directory, { recursive: true, mode: 0o711 });
     for (const kit of kits) await mkdir(kit.directory, { recursive: true, mode: 0o700 });
-    const paths = kits.flatMap((kit) => NAMES.map((name) => kit.path(name)));
+    const paths = kits.flatMap((kit) => FIFO_NAMES.map((name) => kit.path(name)));
     const result = await runCommand(['mkfifo', '-m', '666', ...paths]);
     if (result.code !== 0)
       throw new HotcellError('DRIVER_UNAVAILABLE', `mkfifo failed: ${result.stderr.trim()}`);
     this.#free.push(...kits);
   }
+}
+
+/**
+ * The mounts that bring the FIFOs into a cell. gVisor lets nobody write to a FIFO in a read-only mount.
+ * SECURITY: so it gets every FIFO by itself, because a writable folder would be a place on the host to fill.
+ */
+export function toChannelMounts(kit: FifoKit, destination: string, ownKernel: boolean): ChannelMount[] {
+  if (!ownKernel) return [{ source: kit.directory, destination, writable: false }];
+  return FIFO_NAMES.map((name) => ({
+    source: kit.path(name),
+    destination: join(destination, name),
+    writable: name !== 'in' && name !== 'hold',
+  }));
 }
 
 function toKit(directory: string): FifoKit {

@@ -9,7 +9,11 @@ export function parseStatus(status: string): { code: number; signalled: boolean 
   const code = Number(match[1]);
   if (code > 255) return undefined;
   // The shell says nothing for SIGINT (130) and SIGPIPE (141).
-  const spoke = status.slice(0, match.index).replace(/^up(\n|$)/, '').trim() !== '';
+  const spoke =
+    status
+      .slice(0, match.index)
+      .replace(/^up(\n|$)/, '')
+      .trim() !== '';
   return { code, signalled: code > 128 && (spoke || code === 130 || code === 141) };
 }
 

@@ -4,6 +4,7 @@ import type { Enforcement } from '../../core/enforcement.ts';
 import { readCgroupLayout, type CgroupLayout } from './cgroup-layout.ts';
 import type { HiddenMounts } from './mount-namespace.ts';
 import { RUNTIMES, findProgram, findRuntime, type FoundRuntime, type RuntimeName } from './runtime.ts';
+import { toTraits } from './runtime-traits.ts';
 import { toSeccompProfile } from './seccomp.ts';
 
 /** What the driver has to work with on this machine. */
@@ -75,8 +76,24 @@ export function toHiddenMounts(host: Omit<OciHost, 'hidden'>): HiddenMounts | un
   return { rootless, paths: [hybridPath, ...cgroups.hierarchies.filter((mount) => SPARED_V1.test(mount))] };
 }
 
-export function toEnforcement(host: Pick<OciHost, 'cgroups'>): Enforcement {
+export function toEnforcement(host: Pick<OciHost, 'cgroups' | 'runtime'>): Enforcement {
   const byCgroup = host.cgroups.version === 'none' ? 'nobody' : 'kernel';
+  if (toTraits(host.runtime.name).ownKernel) {
+    return {
+      cpus: byCgroup,
+      memoryBytes: byCgroup,
+      processes: 'hypervisor',
+      diskBytes: 'hypervisor',
+      openFiles: 'hypervisor',
+      wallTimeMs: 'supervisor',
+      outputBytes: 'supervisor',
+      network: 'hypervisor',
+      filesystem: 'hypervisor',
+      identity: 'hypervisor',
+      processView: 'hypervisor',
+      syscalls: 'hypervisor',
+    };
+  }
   return {
     cpus: byCgroup,
     memoryBytes: byCgroup,

@@ -2,6 +2,7 @@ import { chmod, cp, mkdir, readdir, readlink, stat, symlink, writeFile } from 'n
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BindMount } from './config-json.ts';
+import { FIFO_NAMES } from './fifo-kit.ts';
 
 /** Programs that are not in the host's `/usr` but belong in every cell, such as the node and bun of the npm packages. */
 export interface Tool {
@@ -66,6 +67,8 @@ export async function makeRootfs(options: RootfsOptions): Promise<Rootfs> {
     await mkdir(join(directory, folder), { recursive: true });
   }
   await mkdir(join(directory, 'root', CHANNEL_IN_CELL), { recursive: true });
+  // Mount points for a runtime that gets the FIFOs one by one.
+  for (const name of FIFO_NAMES) await writeFile(join(directory, 'root', CHANNEL_IN_CELL, name), '');
   // Some runtimes give the mounted tmpfs the mode of the folder below it.
   await chmod(join(directory, 'root/tmp'), 0o1777);
   await makeDevices(join(directory, 'dev-source'));

@@ -1,0 +1,142 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { findTraces, listProcesses, waitFor } from '../support/leftovers.ts';
+import {
+  cellProcesses,
+  instancesOf,
+  readResidentBytes,
+  runCode,
+  settle,
+  startServer,
+  stopClean,
+} from '../support/live-server.ts';
+import type { TestServer } from '../support/server.ts';
+
+const RUNS = Number(process.env['ENDURANCE_RUNS'] ?? 600);
+const AT_ONCE = 4;
+const GROWTH = 50 * 1024 * 1024;
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => stopClean(server));
+
+interface Job {
+  readonly language: string;
+  readonly body: { readonly code: string; readonly timeout_ms?: number };
+  readonly expected: object;
+}
+
+const PLAIN: readonly ((number: number) => Job)[] = [
+  (number) => ({
+    language: 'python',
+    body: { code: `print(${number})` },
+    expected: { stdout: `${number}\n`, exit_code: 0 },
+  }),
+  (number) => ({
+    language: 'ruby',
+    body: { code: `puts ${number}` },
+    expected: { stdout: `${number}\n`, exit_code: 0 },
+  }),
+  (number) => ({
+    language: 'javascript',
+    body: { code: `console.log(${number})` },
+    expected: { stdout: `${number}\n`, exit_code: 0 },
+  }),
+  (number) => ({
+    language: 'typescript',
+    body: { code: `console.log(${number} as number)` },
+    expected: { stdout: `${number}\n`, exit_code: 0 },
+  }),
+  (number) => ({
+    language: 'bash',
+    body: { code: `echo ${number}; exit ${number % 100}` },
+    expected: { stdout: `${number}\n`, exit_code: number % 100 },
+  }),
+];
+const HOSTILE: readonly Job[] = [
+  {
+    language: 'bash',
+    body: { code: ':(){ :|:& };:; while :; do :; done', timeout_ms: 300 },
+    expected: { exit_code: 124 },
+  },
+  {
+    language: 'python',
+    body: { code: 'x = bytearray(400 << 20)' },
+    expected: { exit_code: 137, receipt: { limit_hit: 'memory' } },
+  },
+  { language: 'bash', body: { code: 'yes' }, expected: { exit_code: 137, receipt: { limit_hit: 'output' } } },
+  { language: 'javascript', body: { code: 'for (;;);', timeout_ms: 200 }, expected: { exit_code: 124 } },
+  {
+    language: 'bash',
+    body: { code: '(setsid sleep 1000 &); echo left' },
+    expected: { stdout: 'left\n', exit_code: 0 },
+  },
+];
+
+function toJob(number: number): Job {
+  const hostile = number % 10 === 9 ? HOSTILE[Math.floor(number / 10) % HOSTILE.length] : undefined;
+  const plain = PLAIN[number % PLAIN.length];
+  return hostile ?? plain?.(number) ?? { language: '', body: { code: '' }, expected: {} };
+}
+
+/** `count` jobs, AT_ONCE at a time. */
+async function runMany(count: number): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) {
+      const number = next++;
+      const { language, body, expected } = toJob(number);
+      const reply = await runCode(server, language, body);
+      expect({ number, ...reply }).toMatchObject(expected);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+}
+
+/** Everything that a leak would make grow. */
+async function countHoldings(): Promise<Record<string, number>> {
+  await settle(server);
+  const instances = instancesOf(server.stateDirectory);
+  const { processes, cgroups, mounts } = findTraces(server.stateDirectory, instances);
+  const [instance = ''] = instances;
+  const below = (folder: string): number => readdirSync(folder, { recursive: true }).length;
+  const cells = readdirSync(`${server.stateDirectory}/${instance}/cells`).length;
+  return {
+    processes: processes.length,
+    cellProcesses: cellProcesses(instances).length,
+    cgroups: cgroups.map(below).reduce((sum, count) => sum + count, 0),
+    mounts: mounts.length,
+    cells,
+    records: readdirSync(`${server.stateDirectory}/${instance}/runtime`).length,
+    descriptors: readdirSync(`/proc/${server.process.pid}/fd`).length,
+    children: readFileSync(`/proc/${server.process.pid}/task/${server.process.pid}/children`, 'utf8')
+      .trim()
+      .split(' ').length,
+  };
+}
+
+test(
+  `[SC-02, CX-12] ${RUNS} runs, a tenth of them hostile: each answer is right and nothing grows`,
+  { timeout: 120_000 + RUNS * 1000 },
+  async () => {
+    // Twice, because the first time makes what is kept for good: kits, buffers, compiled code.
+    await runMany(Math.min(100, RUNS));
+    const before = await countHoldings();
+    const residentBefore = await readResidentBytes(server);
+    const hostBefore = listProcesses().filter((line) => line.includes('sleep 1000')).length;
+
+    await runMany(RUNS);
+
+    // Connections of the test's own client come and go, so a few descriptors more or less are nobody's leak.
+    await waitFor('everything is as before', async () => {
+      const after = await countHoldings();
+      return Object.entries(before).every(
+        ([name, count]) => Math.abs((after[name] ?? 0) - count) <= (name === 'descriptors' ? AT_ONCE : 0),
+      );
+    }).catch(async () => expect(await countHoldings()).toEqual(before));
+    expect(listProcesses().filter((line) => line.includes('sleep 1000')).length).toBe(hostBefore);
+    expect((await readResidentBytes(server)) - residentBefore).toBeLessThan(GROWTH);
+  },
+);
