@@ -19,6 +19,7 @@ function problemOf(code: string | undefined): HotcellError {
       return new HotcellError('REQUEST_TIMEOUT', 'the request did not arrive in time');
     case 'HPE_HEADER_OVERFLOW':
       return new HotcellError('HEADERS_TOO_LARGE', 'the headers are too large');
+    case undefined:
     default:
       return new HotcellError('BAD_REQUEST', 'this is not a valid HTTP/1.1 request');
   }

@@ -1,0 +1,112 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { LANGUAGES, type LanguageName } from '../support/hello.ts';
+import { HttpClient } from './http-client.ts';
+
+export const LAUNCHER = fileURLToPath(new URL('../../hotcell', import.meta.url));
+const FULL_WITHIN_MS = 120_000;
+
+export interface ServerOptions {
+  readonly scratch: string;
+  readonly languages: readonly LanguageName[];
+  readonly poolSize: number;
+  /** Further settings, as `--set` takes them. */
+  readonly settings?: readonly string[];
+}
+
+/** A real server in a process of its own, started by the launcher as a person would start it. */
+export class HotcellServer implements AsyncDisposable {
+  readonly client: HttpClient;
+  readonly readyMs: number;
+  readonly pid: number;
+  readonly #process: ChildProcess;
+  readonly #options: ServerOptions;
+
+  private constructor(child: ChildProcess, parts: { url: string; readyMs: number; options: ServerOptions }) {
+    this.#process = child;
+    this.pid = child.pid ?? 0;
+    this.client = new HttpClient(parts.url);
+    this.readyMs = parts.readyMs;
+    this.#options = parts.options;
+  }
+
+  static async start(options: ServerOptions): Promise<HotcellServer> {
+    const folder = mkdtempSync(join(options.scratch, 'server-'));
+    chmodSync(folder, 0o711);
+    const others = LANGUAGES.filter((language) => !options.languages.includes(language));
+    const settings = [
+      `pool.size=${options.poolSize}`,
+      `languages=${JSON.stringify(Object.fromEntries(others.map((language) => [language, false])))}`,
+      ...(options.settings ?? []),
+    ];
+    const args = ['up', '--port', '0', '--log-level', 'warn', ...settings.flatMap((setting) => ['--set', setting])];
+    const startedAt = performance.now();
+    const child = spawn(LAUNCHER, args, {
+      cwd: folder,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: process.env['HOME'] ?? '/tmp',
+        HOTCELL_STATE_DIR: join(folder, 'state'),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Out of reach of Ctrl-C: it gets one signal, from us, because on the second one it does not tidy up.
+      detached: true,
+    });
+    try {
+      const url = await untilReady(child);
+      return new HotcellServer(child, { url, readyMs: performance.now() - startedAt, options });
+    } catch (error) {
+      await stop(child);
+      throw error;
+    }
+  }
+
+  /** Waits until every language has all its cells ready; nothing boots or is torn down then. */
+  async full(): Promise<void> {
+    const { languages, poolSize } = this.#options;
+    const deadline = performance.now() + FULL_WITHIN_MS;
+    while (poolSize > 0) {
+      const ready = await this.#ready();
+      if (languages.every((language) => ready.get(language) === poolSize)) return;
+      if (performance.now() > deadline) throw new Error(`the pool did not fill: ${JSON.stringify([...ready])}`);
+      await sleep(4);
+    }
+  }
+
+  async #ready(): Promise<Map<string, number>> {
+    const { text } = await this.client.get('/metrics');
+    const lines = text.matchAll(/^hotcell_cells_ready\{language="([^"]+)"\} (\d+)/gm);
+    return new Map([...lines].map(([, language = '', cells]) => [language, Number(cells)]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.client.close();
+    await stop(this.#process);
+  }
+}
+
+function untilReady(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let output = '';
+    const listen = (chunk: Buffer): void => {
+      output = (output + chunk.toString()).slice(-4096);
+      const url = /ready on (http:\/\/\S+)/.exec(output)?.[1];
+      if (url !== undefined) resolve(url);
+    };
+    child.stdout?.on('data', listen);
+    child.stderr?.on('data', listen);
+    child.on('error', reject);
+    child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${output}`)));
+  });
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exited;
+}
