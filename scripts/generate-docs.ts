@@ -5,7 +5,6 @@ import { format, resolveConfig } from 'prettier';
 import * as z from 'zod';
 import { SETTINGS, type Setting } from '../src/app/config-keys.ts';
 import { Config } from '../src/app/config.ts';
-import { EXIT_CODES } from '../src/cli/exit-codes.ts';
 import { PROMISES, PROMISE_MEANING, type Enforcement } from '../src/core/enforcement.ts';
 import { ERRORS } from '../src/core/errors.ts';
 import { BUILT_IN_LANGUAGES } from '../src/core/language.ts';
@@ -39,17 +38,6 @@ const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
 // Errors
 
-const EXIT_CODE_MEANING: Readonly<Record<keyof typeof EXIT_CODES, string>> = {
-  done: 'all went well',
-  unhealthy: '`doctor`: the chosen driver cannot serve here',
-  usage: 'the command line cannot be meant',
-  config: 'a setting is wrong',
-  ours: 'a failure of Hotcell, not of the program',
-  hangup: 'ended by SIGHUP',
-  interrupted: 'ended by SIGINT',
-  terminated: 'ended by SIGTERM',
-};
-
 function errorsPage(): string {
   const errors = Object.entries(ERRORS).map(([name, { status, retry, hint }]) => [
     code(name),
@@ -57,30 +45,24 @@ function errorsPage(): string {
     retry ? 'yes' : 'no',
     plain(hint),
   ]);
-  const exits = Object.entries(EXIT_CODES).map(([name, number]) => [
-    String(number),
-    new Map(Object.entries(EXIT_CODE_MEANING)).get(name) ?? '',
-  ]);
   return page(
     'Errors',
-    ['src/core/errors.ts', 'src/cli/exit-codes.ts'],
+    ['src/core/errors.ts'],
     'An error of the program that runs is a result with status 200, never one of these. ' +
       'The body of an error is `detail`, `code`, `hint`, and `field` if one field is at fault; ' +
-      'failures of ours on `/execute` also carry empty `stdout` and `stderr` and `exit_code` -1.',
+      'failures of ours on `/execute` also carry empty `stdout` and `stderr` and `exit_code` -1. ' +
+      'The exit codes of the command stand in `hotcell --help`.',
     table(['Code', 'Status', 'Worth a retry', 'What to do'], errors),
-    '## Exit codes of the command',
-    '`hotcell run` ends with the exit code of the program: 124 after a timeout, 128 + n after signal n. ' +
-      'These are its own:',
-    table(['Exit code', 'Meaning'], exits),
   );
 }
 
 // Configuration
 
-/** Defaults that depend on the machine, in words. */
+/** Defaults that depend on the machine, in words, so that the page does not. */
 const DEFAULT_IN_WORDS: ReadonlyMap<string, string> = new Map([
   ['pool.running', 'half of the memory in cells of 256m; at least 4, at most 64'],
   ['pool.booting', 'the number of CPU cores'],
+  ['stateDir', 'a folder `hotcell` below `/run`, `/run/user/UID` or `/dev/shm`'],
 ]);
 
 const JsonSchema = z.looseObject({
@@ -131,7 +113,7 @@ function allowedText(kind: Setting['kind'], schema: JsonSchema | undefined): str
   if (words !== undefined) return `${kind === 'list' ? 'any of' : 'one of'} ${words.join(', ')}`;
   const { minimum, exclusiveMinimum, maximum } = schema ?? {};
   const bounds = [
-    minimum === undefined ? undefined : `at least ${settingText(kind, minimum)}`,
+    minimum === undefined || minimum === 0 ? undefined : `at least ${settingText(kind, minimum)}`,
     exclusiveMinimum === undefined ? undefined : `more than ${exclusiveMinimum}`,
     maximum === undefined || maximum === Number.MAX_SAFE_INTEGER
       ? undefined
@@ -140,28 +122,21 @@ function allowedText(kind: Setting['kind'], schema: JsonSchema | undefined): str
   return bounds.filter((bound) => bound !== undefined).join(', ');
 }
 
-function valueAt(path: string): { schema: JsonSchema | undefined; value: unknown } {
-  let schema: JsonSchema | undefined = CONFIG_SCHEMA;
-  let value: unknown = Config.parse({});
-  for (const part of path.split('.')) {
-    schema = schema?.properties?.[part];
-    value =
-      typeof value === 'object' && value !== null
-        ? new Map<string, unknown>(Object.entries(value)).get(part)
-        : undefined;
-  }
-  return { schema, value };
+function schemaAt(path: string): JsonSchema | undefined {
+  return path
+    .split('.')
+    .reduce<JsonSchema | undefined>((schema, part) => schema?.properties?.[part], CONFIG_SCHEMA);
 }
 
 const CONFIG_SCHEMA = JsonSchema.parse(z.toJSONSchema(Config, { io: 'input' }));
 
 function configurationPage(): string {
   const rows = [...SETTINGS.values()].map(({ path, environmentName, kind, description }) => {
-    const { schema, value } = valueAt(path);
+    const schema = schemaAt(path);
     return [
       code(path),
       code(environmentName),
-      DEFAULT_IN_WORDS.get(path) ?? code(settingText(kind, value)),
+      DEFAULT_IN_WORDS.get(path) ?? code(settingText(kind, schema?.default)),
       [plain(description), allowedText(kind, schema)].filter((text) => text !== '').join('; '),
     ];
   });
@@ -275,7 +250,8 @@ const Api = z.looseObject({
 function typeText(schema: JsonSchema): string {
   if (schema.anyOf !== undefined) return schema.anyOf.map(typeText).join(' or ');
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(' or ');
-  if (schema.type === 'array') return `array of ${schema.items === undefined ? 'any' : typeText(schema.items)}`;
+  if (schema.type === 'array')
+    return `array of ${schema.items === undefined ? 'any' : typeText(schema.items)}`;
   return [schema.type ?? 'any'].flat().join(' or ');
 }
 

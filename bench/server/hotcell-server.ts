@@ -1,10 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import { chmodSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { LANGUAGES, type LanguageName } from '../support/hello.ts';
+import { startService, stopService } from '../support/services.ts';
 import { HttpClient } from './http-client.ts';
 
 export const LAUNCHER = fileURLToPath(new URL('../../hotcell', import.meta.url));
@@ -43,9 +43,16 @@ export class HotcellServer implements AsyncDisposable {
       `languages=${JSON.stringify(Object.fromEntries(others.map((language) => [language, false])))}`,
       ...(options.settings ?? []),
     ];
-    const args = ['up', '--port', '0', '--log-level', 'warn', ...settings.flatMap((setting) => ['--set', setting])];
+    const args = [
+      'up',
+      '--port',
+      '0',
+      '--log-level',
+      'warn',
+      ...settings.flatMap((setting) => ['--set', setting]),
+    ];
     const startedAt = performance.now();
-    const child = spawn(LAUNCHER, args, {
+    const child = startService([LAUNCHER, ...args], {
       cwd: folder,
       env: {
         PATH: process.env['PATH'] ?? '',
@@ -53,14 +60,12 @@ export class HotcellServer implements AsyncDisposable {
         HOTCELL_STATE_DIR: join(folder, 'state'),
       },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // Out of reach of Ctrl-C: it gets one signal, from us, because on the second one it does not tidy up.
-      detached: true,
     });
     try {
       const url = await untilReady(child);
       return new HotcellServer(child, { url, readyMs: performance.now() - startedAt, options });
     } catch (error) {
-      await stop(child);
+      await stopService(child);
       throw error;
     }
   }
@@ -69,10 +74,11 @@ export class HotcellServer implements AsyncDisposable {
   async full(): Promise<void> {
     const { languages, poolSize } = this.#options;
     const deadline = performance.now() + FULL_WITHIN_MS;
-    while (poolSize > 0) {
+    for (;;) {
       const ready = await this.#ready();
       if (languages.every((language) => ready.get(language) === poolSize)) return;
-      if (performance.now() > deadline) throw new Error(`the pool did not fill: ${JSON.stringify([...ready])}`);
+      if (performance.now() > deadline)
+        throw new Error(`the pool did not fill: ${JSON.stringify([...ready])}`);
       await sleep(4);
     }
   }
@@ -85,7 +91,7 @@ export class HotcellServer implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.client.close();
-    await stop(this.#process);
+    await stopService(this.#process);
   }
 }
 
@@ -102,11 +108,4 @@ function untilReady(child: ChildProcess): Promise<string> {
     child.on('error', reject);
     child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${output}`)));
   });
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
-  child.kill('SIGTERM');
-  await exited;
 }

@@ -7,7 +7,7 @@ export interface HttpAnswer {
 
 /** HTTP over connections that are kept, with less of its own than fetch has. */
 export class HttpClient {
-  readonly #agent = new Agent({ keepAlive: true, noDelay: true });
+  readonly #agent = new Agent({ keepAlive: true });
   readonly #url: string;
 
   constructor(url: string) {

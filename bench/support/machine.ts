@@ -44,6 +44,10 @@ export async function busyCores(ms: number): Promise<number> {
 
 function readBusyTicks(): number {
   const line = readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line.trim().split(/\s+/).slice(1).map(Number);
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line
+    .trim()
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
   return user + nice + system + irq + softirq;
 }

@@ -11,7 +11,10 @@ const TOOLS = new Map(bundledTools().map(({ name, path }) => [name, path]));
 /** Where a cell finds a program; a shim of a version manager that comes first in our own PATH is something else. */
 export function programOf(language: LanguageName): string | undefined {
   const [name] = commandFor(language, '');
-  const candidates = [TOOLS.get(name), ...['/usr/local/bin', '/usr/bin', '/bin'].map((folder) => join(folder, name))];
+  const candidates = [
+    TOOLS.get(name),
+    ...['/usr/local/bin', '/usr/bin', '/bin'].map((folder) => join(folder, name)),
+  ];
   return candidates.find((path) => path !== undefined && existsSync(path));
 }
 

@@ -13,7 +13,9 @@ export function makeHotcellWay(
   server: HotcellServer,
   languages: readonly LanguageName[],
 ): HotcellWay {
-  const bodies = new Map(languages.map((language) => [language, JSON.stringify({ code: helloIn(language) })]));
+  const bodies = new Map(
+    languages.map((language) => [language, JSON.stringify({ code: helloIn(language) })]),
+  );
   const cells = { warm: 0, cold: 0 };
   return {
     name,

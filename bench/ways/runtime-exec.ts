@@ -54,7 +54,10 @@ export async function makeRuntimeExecWay(
   };
 }
 
-async function exec(cell: Cell, argv: [string, ...string[]]): Promise<{ stdout: string; code: number | null }> {
+async function exec(
+  cell: Cell,
+  argv: [string, ...string[]],
+): Promise<{ stdout: string; code: number | null }> {
   const running = await cell.exec({ argv, env: {} });
   running.closeStdin();
   let stdout = '';

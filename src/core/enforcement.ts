@@ -44,6 +44,6 @@ export function requireEnforcement(enforcement: Enforcement, givenUp: readonly P
   const missing = unenforced(enforcement).filter((promise) => !givenUp.includes(promise));
   if (missing.length === 0) return;
   throw new HotcellError('POLICY_UNENFORCEABLE', `nobody enforces: ${missing.join(', ')}`, {
-    hint: `Use a driver that does, or accept less by name: --weaker ${missing.join(',')}`,
+    hint: `Use a driver that does, or accept less by name: --weaker ${[...givenUp, ...missing].join(',')}`,
   });
 }

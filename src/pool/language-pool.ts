@@ -1,5 +1,5 @@
 import type { Log } from '../core/log.ts';
-import { messageOf, toCancelError, toHotcellError, type HotcellError } from '../core/errors.ts';
+import { HotcellError, toCancelError, toHotcellError } from '../core/errors.ts';
 import type { HotCell } from './hot-cell.ts';
 
 export interface LanguagePoolOptions {
@@ -32,6 +32,7 @@ export class LanguagePool {
   readonly #options: LanguagePoolOptions;
   readonly #ready: HotCell[] = [];
   readonly #waiting: Waiter[] = [];
+  readonly #boots = new Set<Promise<unknown>>();
   #booting = 0;
   #taken = 0;
   #closed = false;
@@ -69,6 +70,7 @@ export class LanguagePool {
   }
 
   take(signal: AbortSignal): Promise<Taken> {
+    if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the pool is closed');
     this.#lastUsedAt = this.#options.now();
     this.#resting = false;
     const hot = this.#ready.shift();
@@ -85,7 +87,7 @@ export class LanguagePool {
         this.#waiting.splice(index, 1);
         reject(toCancelError(signal));
       });
-      while (this.#booting < this.#waiting.length) this.#boot();
+      while (this.#booting < this.#waiting.length) void this.#boot();
     });
   }
 
@@ -98,48 +100,52 @@ export class LanguagePool {
 
   /** Boots the first cell and waits for it; the others follow in the background. */
   async warmUp(): Promise<void> {
-    this.#booting++;
-    try {
-      this.#arrived(await this.#options.boot());
-    } catch (error) {
-      this.#failed(toHotcellError(error));
-      throw error;
-    } finally {
-      this.#booting--;
-    }
+    const error = await this.#boot();
+    if (error !== undefined) throw error;
     this.refill();
   }
 
   refill(): void {
     if (this.#closed || this.#resting || this.#options.now() < this.#retryAt) return;
-    while (this.#ready.length + this.#booting < this.#options.size && this.#options.mayKeep()) this.#boot();
+    while (this.#ready.length + this.#booting < this.#options.size && this.#options.mayKeep())
+      void this.#boot();
   }
 
-  #boot(): void {
+  /** Resolves with the error if the boot failed; waiters and the pool have been served by then. */
+  #boot(): Promise<HotcellError | undefined> {
     this.#booting++;
-    this.#options
-      .boot()
-      .finally(() => this.#booting--)
-      .then(
-        (hot) => this.#arrived(hot),
-        (error: unknown) => this.#failed(toHotcellError(error)),
-      )
-      .catch((error: unknown) => this.#options.log.error({ error: messageOf(error) }, 'pool'));
+    const boot = this.#options.boot().then(
+      async (hot) => {
+        this.#booting--;
+        if (!this.#place(hot)) await hot.cell.dispose().catch(() => {});
+        return undefined;
+      },
+      (thrown: unknown) => {
+        this.#booting--;
+        const error = toHotcellError(thrown);
+        this.#failed(error);
+        return error;
+      },
+    );
+    this.#boots.add(boot);
+    void boot.finally(() => this.#boots.delete(boot));
+    return boot;
   }
 
-  #arrived(hot: HotCell): void {
+  /** Gives a new cell to whoever waits, or keeps it; false when there is no place for it any more. */
+  #place(hot: HotCell): boolean {
     this.#failures = 0;
     this.#problem = undefined;
     const waiter = this.#waiting.shift();
     if (waiter !== undefined) {
       this.#taken++;
       waiter.resolve({ hot, warm: false });
-    } else if (this.#closed || this.#resting) {
-      hot.cell.dispose().catch(() => {});
-    } else {
-      this.#ready.push(hot);
-      hot.cell.gone.then(() => this.#lost(hot)).catch(() => this.#lost(hot));
+      return true;
     }
+    if (this.#closed || this.#resting) return false;
+    this.#ready.push(hot);
+    hot.cell.gone.then(() => this.#lost(hot)).catch(() => this.#lost(hot));
+    return true;
   }
 
   /** A waiting cell ended without having been asked to: replace it before anybody notices. */
@@ -172,9 +178,11 @@ export class LanguagePool {
     return this.#disposeReady();
   }
 
+  /** Also waits for boots that are under way, since what they make has to be removed, too. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#disposeReady();
+    await Promise.all(this.#boots);
   }
 
   async #disposeReady(): Promise<number> {

@@ -160,7 +160,8 @@ export class OneShotRuns implements Runs {
       this.#report(result);
       return result;
     } finally {
-      pool.release(request.language);
+      // After the reply is on its way: booting the next cell must not compete with it.
+      setImmediate(() => pool.release(request.language));
       // Single use: the caller does not wait for the remains to be cleared away.
       cell.dispose().catch(() => {});
     }

@@ -34,7 +34,13 @@ export const ExecuteRequest = z.strictObject({
   stdin: Text.default('').describe('what the program reads from its standard input'),
   args: z.array(PlainText).max(256).default([]).describe('arguments of the program'),
   env: z
-    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, 'a variable name has letters, digits and _'), PlainText)
+    .record(
+      z
+        .string()
+        .regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, 'a variable name has letters, digits and _')
+        .refine((name) => name !== '__proto__', 'is not a variable name'),
+      PlainText,
+    )
     .default({})
     .describe('environment variables; values are never logged'),
   files: z.array(ExtraFile).max(256).default([]).describe('more files, laid beside the code'),
@@ -43,7 +49,15 @@ export const ExecuteRequest = z.strictObject({
 });
 export type ExecuteRequest = z.infer<typeof ExecuteRequest>;
 
-export const LIMIT_HIT = ['wall_time', 'memory', 'processes', 'output', 'disk', 'cpus', 'open_files'] as const;
+export const LIMIT_HIT = [
+  'wall_time',
+  'memory',
+  'processes',
+  'output',
+  'disk',
+  'cpus',
+  'open_files',
+] as const;
 
 /** Which isolation was really used, and what the run cost. */
 export const Receipt = z.object({

@@ -101,7 +101,7 @@ print('\\n'.join(sorted(bad)))`;
     const writable = mounts.filter(
       ([, point = '', , options = '']) => options.startsWith('rw') && !point.startsWith('/dev/'),
     );
-    expect(writable.map(([, point]) => point).toSorted()).toEqual(['/proc', '/tmp']);
+    expect(new Set(writable.map(([, point]) => point))).toEqual(new Set(['/proc', '/tmp']));
     for (const [, , , options = ''] of writable)
       expect(options.split(',')).toEqual(expect.arrayContaining(['nosuid', 'nodev']));
   });

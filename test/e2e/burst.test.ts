@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectServes, settle, startServer, stopClean } from '../support/live-server.ts';
+import { expectServes, readMetrics, settle, startServer, stopClean } from '../support/live-server.ts';
+import { waitFor } from '../support/leftovers.ts';
 import type { ExecuteAnswer, TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -52,10 +53,9 @@ describe('more requests than there is room for', () => {
       });
     const leaving = Array.from({ length: RUNNING + QUEUE }, () => post('sleep 15', controller.signal));
     const gone = Promise.allSettled(leaving);
-    while (
-      (await (await fetch(`${server.url}/metrics`)).text()).includes(`hotcell_runs_waiting ${QUEUE}\n`) ===
-      false
-    );
+    await waitFor('the queue is full', async () => {
+      return (await readMetrics(server, 'hotcell_runs_waiting')).get('') === QUEUE;
+    });
     expect((await post('echo no')).status).toBe(429);
     controller.abort();
     expect((await gone).map(({ status }) => status)).toEqual(Array(RUNNING + QUEUE).fill('rejected'));

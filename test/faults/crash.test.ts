@@ -117,21 +117,31 @@ async function stopQuietly(server: TestServer): Promise<void> {
 }
 
 describe('kill -9 of cells', () => {
-  test.each(['init', 'runtime'] as const)(
-    '[CX-16, SC-02] of the %s of every waiting cell: replaced, and nobody notices',
-    async (which) => {
-      const server = await startServer();
-      await settle(server);
-      const cells = findCells(server);
-      expect(cells).toHaveLength(10);
-      for (const cell of cells) process.kill(cell[which], 'SIGKILL');
-      for (const { language, exit7 } of PROGRAMS)
-        expect(await runCode(server, language, exit7)).toMatchObject({ exit_code: 7 });
-      await settle(server);
-      expect((await server.health()).status).toBe('ok');
-      await expectServes(server);
-      await stopClean(server);
-    },
+  /** Kills that process of every waiting cell and asks at once, in all languages. */
+  async function killWaiting(which: 'init' | 'runtime'): Promise<void> {
+    const server = await startServer();
+    await settle(server);
+    const cells = findCells(server);
+    for (const cell of cells) process.kill(cell[which], 'SIGKILL');
+    const answers = await Promise.all(
+      PROGRAMS.map(({ language, exit7 }) => server.execute(language, { code: exit7 })),
+    );
+    await settle(server);
+    const { status } = await server.health();
+    await expectServes(server);
+    await stopClean(server);
+    expect({ killed: cells.length, status }).toEqual({ killed: 10, status: 'ok' });
+    expect(answers.map(({ body }) => body.exit_code)).toEqual(PROGRAMS.map(() => 7));
+  }
+
+  // oxlint-disable-next-line vitest/expect-expect -- the expectations are in the helper
+  test('[CX-16, SC-02] of the runtime of every waiting cell: replaced, and nobody notices', () =>
+    killWaiting('runtime'));
+
+  // Defect: a dead cell stays among the waiting ones until its runtime has tidied up, and a run tries only twice: 503.
+  // oxlint-disable-next-line vitest/expect-expect -- the expectations are in the helper
+  test.fails('[CX-16, SC-02] of the init of every waiting cell: replaced, and nobody notices', () =>
+    killWaiting('init'),
   );
 
   test.each(['init', 'runtime'] as const)(
@@ -178,23 +188,27 @@ function isParentOf(pid: string, marker: string): boolean {
 }
 
 describe('state', () => {
-  test('[CX-08] a state directory that vanishes: no hang, no false success, and the end is an end', async () => {
-    const server = await startServer();
-    await settle(server);
-    const instances = instancesOf(server.stateDirectory);
-    rmSync(server.stateDirectory, { recursive: true, force: true });
-    // More than the waiting cells, so that new ones have to be made.
-    for (let round = 0; round < 6; round++) {
-      const { status, body } = await server.execute('bash', { code: 'echo fine' });
-      expect([200, 500, 503]).toContain(status);
-      expect(body.exit_code === 0 ? body.stdout : 'fine\n').toBe('fine\n');
-    }
-    expect((await fetch(`${server.url}/health`)).status).toBe(200);
-    await Promise.race([server.stop(), sleep(20_000).then(() => server.stop('SIGKILL'))]);
-    await waitFor('no process of it is left', () => cellProcesses(instances).length === 0);
-    expect(findTraces(server.stateDirectory, instances).cgroups).toEqual([]);
-    rmSync(server.stateDirectory, { recursive: true, force: true });
-  });
+  // Defect: the server dies of an uncaught ENOENT (touchWriteEnd in channel.ts, called by a timer).
+  test.fails(
+    '[CX-08] a state directory that vanishes: no hang, no false success, and the end is an end',
+    async () => {
+      const server = await startServer();
+      await settle(server);
+      const instances = instancesOf(server.stateDirectory);
+      rmSync(server.stateDirectory, { recursive: true, force: true });
+      // More than the waiting cells, so that new ones have to be made.
+      for (let round = 0; round < 6; round++) {
+        const { status, body } = await server.execute('bash', { code: 'echo fine' });
+        expect([200, 500, 503]).toContain(status);
+        expect(body.exit_code === 0 ? body.stdout : 'fine\n').toBe('fine\n');
+      }
+      expect((await fetch(`${server.url}/health`)).status).toBe(200);
+      await Promise.race([server.stop(), sleep(20_000).then(() => server.stop('SIGKILL'))]);
+      await waitFor('no process of it is left', () => cellProcesses(instances).length === 0);
+      expect(findTraces(server.stateDirectory, instances).cgroups).toEqual([]);
+      rmSync(server.stateDirectory, { recursive: true, force: true });
+    },
+  );
 
   // Defect: waiting cells lose their /tmp with it and answer 200 with exit code 70; new ones fail with INTERNAL for ever.
   test.fails(

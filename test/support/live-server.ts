@@ -124,5 +124,8 @@ export async function expectServes(server: TestServer): Promise<void> {
     runCode(server, 'bash', 'echo $((6 * 7))'),
   ]);
   const told = [python, bash].map(({ stdout, exit_code: exitCode }) => ({ stdout, exitCode }));
-  assert.deepEqual(told, Array(2).fill({ stdout: '42\n', exitCode: 0 }));
+  assert.deepEqual(
+    told,
+    [python, bash].map(() => ({ stdout: '42\n', exitCode: 0 })),
+  );
 }

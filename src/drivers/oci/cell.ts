@@ -125,6 +125,8 @@ export class OciCell implements Cell {
       // Not there yet, or just gone.
       await sleep(Math.min(100, 5 + attempt * 5));
     }
+    // The runtime does not get hold of its container: end the runtime, the clean-up deletes the container by force.
+    if (!this.#runtimeEnded) this.#parts.runtime.kill('SIGKILL');
   }
 
   async dispose(): Promise<void> {

@@ -161,10 +161,9 @@ export class CellCgroup {
     await writeFile(file, unlimited).catch(() => {});
   }
 
-  async remove(hierarchies: readonly string[], path: string): Promise<void> {
+  close(): void {
     for (const descriptor of this.#stats.values()) closeSync(descriptor);
     this.#stats.clear();
-    await removeCgroups(hierarchies, path);
   }
 }
 

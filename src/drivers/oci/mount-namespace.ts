@@ -68,8 +68,13 @@ export class MountNamespace implements AsyncDisposable {
     return new MountNamespace(holder, enter);
   }
 
+  /** The holder is gone: nothing can be started in the namespace any more. */
+  get ended(): boolean {
+    return this.#holder.exitCode !== null || this.#holder.signalCode !== null;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#holder.exitCode !== null || this.#holder.signalCode !== null) return;
+    if (this.ended) return;
     const closed = once(this.#holder, 'close');
     this.#holder.ref();
     this.#holder.kill('SIGKILL');

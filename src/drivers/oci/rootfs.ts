@@ -30,6 +30,7 @@ const TOOLS = '/opt/hotcell/bin';
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'];
 
 export const GUEST_IN_CELL = GUEST;
+export const WORKDIR_IN_CELL = '/tmp';
 export const CHANNEL_IN_CELL = '/run/hotcell';
 export const CELL_UID = 1000;
 

@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openDocker } from './docker/open-docker.ts';
+import { measureCells } from './measures/cells.ts';
+import { measureLatency } from './measures/latency.ts';
+import { measureStart } from './measures/start.ts';
+import { measureThroughput } from './measures/throughput.ts';
+import { readOptions, USAGE, UsageError, type Options } from './options.ts';
+import { toJsonReport } from './report/json-report.ts';
+import type { Results } from './report/results.ts';
+import { renderReport } from './report/text-report.ts';
+import { HotcellServer } from './server/hotcell-server.ts';
+import type { LanguageName } from './support/hello.ts';
+import { busyCores, describeMachine, describeVersions } from './support/machine.ts';
+import { note, progress } from './support/progress.ts';
+import { makeScratch } from './support/scratch.ts';
+import { stopAllServices } from './support/services.ts';
+import { makeBareWay, programOf } from './ways/bare.ts';
+import { makeDockerExecWay } from './ways/docker-exec.ts';
+import { makeHotcellWay } from './ways/hotcell-http.ts';
+import { makeRuntimeExecWay } from './ways/runtime-exec.ts';
+
+const POOL_SIZE = 4;
+const THROUGHPUT_LANGUAGES: readonly LanguageName[] = ['python', 'bash'];
+const QUIET_CORES = 0.2;
+
+async function measure(stack: AsyncDisposableStack, options: Options): Promise<Results> {
+  const scratch = makeScratch(stack);
+  stack.defer(stopAllServices);
+  const before = await lookAround();
+
+  const bare = makeBareWay(scratch, options.languages);
+  const languages = [...bare.languages];
+  progress('starting what is compared');
+  const docker = await openDocker(stack, options, scratch);
+  const runtimeExec = await makeRuntimeExecWay(stack, scratch, languages);
+  const warmServer = await HotcellServer.start({ scratch, languages, poolSize: POOL_SIZE });
+  const coldServer = await HotcellServer.start({ scratch, languages, poolSize: 0 });
+  const warm = makeHotcellWay('hotcell warm', warmServer, languages);
+  const cold = makeHotcellWay('hotcell cold', coldServer, languages);
+  const dockerExec =
+    docker === undefined ? [] : [await makeDockerExecWay(docker.engine, docker.container, languages)];
+  const quiet = (): Promise<void> => warmServer.full();
+
+  const latency = await measureLatency([bare, runtimeExec, ...dockerExec, warm, cold], languages, {
+    rounds: options.rounds,
+    quiet,
+  });
+  const notWarm = warm.cells.cold;
+  await coldServer[Symbol.asyncDispose]();
+  const throughput = await measureThroughput(
+    [bare, ...dockerExec, warm],
+    languages.filter((language) => THROUGHPUT_LANGUAGES.includes(language)),
+    { seconds: options.seconds, quiet },
+  );
+  await warmServer[Symbol.asyncDispose]();
+  const cells = await measureCells(scratch, languages);
+  const start = await measureStart(scratch, options.rounds);
+  const after = await lookAround();
+  return {
+    machine: await describeMachine(),
+    versions: {
+      ...(await describeVersions(versionCommands(languages))),
+      ...(docker === undefined ? {} : { docker: docker.version }),
+    },
+    options: { rounds: options.rounds, seconds: options.seconds },
+    foreignCores: { before, after },
+    latency,
+    throughput,
+    cells,
+    start,
+    notWarm,
+  };
+}
+
+/** What others do on this machine, and a word about it if it spoils the figures. */
+async function lookAround(): Promise<number> {
+  // What we have just stopped is not others.
+  await sleep(500);
+  const cores = await busyCores(2000);
+  if (cores > QUIET_CORES) note(`others keep ${cores.toFixed(1)} cores busy: trust ratios, not milliseconds`);
+  return cores;
+}
+
+function versionCommands(languages: readonly LanguageName[]): Map<string, readonly string[]> {
+  const programs = languages.map((language) => [language, [programOf(language) ?? '', '--version']] as const);
+  return new Map<string, readonly string[]>([['crun', ['crun', '--version']], ...programs]);
+}
+
+async function main(): Promise<number> {
+  const options = readOptions(process.argv.slice(2));
+  if (options === 'help') {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  await using stack = new AsyncDisposableStack();
+  let interrupted = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (interrupted) return;
+    interrupted = true;
+    note(`${signal}: tidying up`);
+    stack
+      .disposeAsync()
+      .catch((error: unknown) => note(String(error)))
+      .finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  try {
+    const results = await measure(stack, options);
+    progress('');
+    process.stdout.write(
+      options.json
+        ? `${JSON.stringify(toJsonReport(results), undefined, 2)}\n`
+        : `${renderReport(results)}\n`,
+    );
+    return 0;
+  } catch (error) {
+    // What was under way when everything was stopped fails; the handler above ends the process.
+    if (interrupted) return await new Promise<never>(() => {});
+    throw error;
+  }
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  const wrongUse = error instanceof UsageError;
+  note(
+    wrongUse
+      ? `${error.message}\n\n${USAGE}`
+      : `bench: ${error instanceof Error ? error.stack : String(error)}`,
+  );
+  process.exitCode = wrongUse ? 2 : 1;
+}

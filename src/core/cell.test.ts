@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { fillArgv, fillPlaceholders } from './cell.ts';
+
+const PLACES = { workdir: '/tmp', guest: '/opt/guest' };
+
+test.each([
+  ['{workdir}/exec.py', '/tmp/exec.py'],
+  ['{guest}/init.sh:{guest}/idle.sh', '/opt/guest/init.sh:/opt/guest/idle.sh'],
+  ['{workdir}{guest}', '/tmp/opt/guest'],
+  ['{other} {WORKDIR} {filepath} ${workdir', '{other} {WORKDIR} {filepath} ${workdir'],
+  ['', ''],
+])('%j becomes %j', (text, filled) => {
+  expect(fillPlaceholders(text, PLACES)).toBe(filled);
+});
+
+test.each(['$&', "$'", '$`', '$1', '$<name>', '$$'])('a place called %s is put in as it is', (name) => {
+  const places = { workdir: `/work/${name}`, guest: `/guest/${name}` };
+  expect(fillPlaceholders('{workdir} {guest}', places)).toBe(`/work/${name} /guest/${name}`);
+});
+
+test('every word of an argv is filled, the program included', () => {
+  expect(fillArgv(['{guest}/run', '-x', '{workdir}'], PLACES)).toEqual(['/opt/guest/run', '-x', '/tmp']);
+});

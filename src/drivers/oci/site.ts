@@ -1,0 +1,88 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Isolation } from '../../core/cell.ts';
+import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
+import { HotcellError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
+import { hierarchiesOf, makeInstanceCgroup, removeCgroups } from './cgroup.ts';
+import { toMaskablePaths, type MaskablePaths } from './config-json.ts';
+import { FifoKits } from './fifo-kit.ts';
+import { IdentityRange } from './identity.ts';
+import { MountNamespace } from './mount-namespace.ts';
+import { probeOci, type OciHost } from './probe.ts';
+import { makeRootfs, type Rootfs, type Tool } from './rootfs.ts';
+import { RuntimeCli, type RuntimeName } from './runtime.ts';
+
+export interface OciOptions {
+  readonly runtime: RuntimeName | 'auto';
+  readonly stateDirectory: string | undefined;
+  /** Folder to use as root instead of the host's own /usr. */
+  readonly rootfs: string | undefined;
+  /** Folder with the guest files, mounted into every cell. */
+  readonly guest: string;
+  readonly tools: readonly Tool[];
+  /** Promises that the operator gave up by name. */
+  readonly weaker: readonly Promised[];
+  readonly log: Log;
+}
+
+/** What all cells of one process share: made with the first cell, removed after the last. */
+export interface OciSite {
+  readonly host: OciHost;
+  readonly instance: Instance;
+  readonly rootfs: Rootfs;
+  readonly kits: FifoKits;
+  readonly identities: IdentityRange;
+  readonly namespace: MountNamespace | undefined;
+  readonly cli: RuntimeCli;
+  readonly isolation: Isolation;
+  readonly paths: MaskablePaths;
+}
+
+export const cgroupPathOf = (instanceId: string): string => `/hotcell/${instanceId}`;
+
+export async function openSite(options: OciOptions): Promise<OciSite> {
+  const { probe, host } = await probeOci(options);
+  if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
+  if (host === undefined) throw new HotcellError('INTERNAL', 'a probe that succeeds must describe the host');
+  requireEnforcement(probe.enforcement, options.weaker);
+  const instance = await openInstance(options.stateDirectory ?? (await defaultStateDirectory()));
+  const namespace = host.hidden === undefined ? undefined : await MountNamespace.open(host.hidden);
+  await makeInstanceCgroup(host.cgroups, cgroupPathOf(instance.id));
+  const { guest, tools, rootfs } = options;
+  return {
+    host,
+    instance,
+    namespace,
+    rootfs: await makeRootfs({ directory: join(instance.directory, 'rootfs'), base: rootfs, guest, tools }),
+    kits: new FifoKits(join(instance.directory, 'kits')),
+    identities: new IdentityRange(host.rootless),
+    cli: toCli(host, instance, namespace),
+    isolation: { driver: 'oci', runtime: probe.runtime, enforcement: probe.enforcement },
+    paths: toMaskablePaths(existsSync),
+  };
+}
+
+/** The runtime's command line for the cells of an instance, also of one that is dead. */
+export function toCli(host: OciHost, instance: Instance, namespace: MountNamespace | undefined): RuntimeCli {
+  return new RuntimeCli({
+    runtime: host.runtime,
+    stateDirectory: join(instance.directory, 'runtime'),
+    prefix: namespace?.prefix ?? [],
+    cgroups: host.cgroups.version !== 'none',
+  });
+}
+
+/** Somebody removed the folder or killed the holder of the namespace: no cell can be made here any more. */
+export function isBroken(site: OciSite): boolean {
+  return site.namespace?.ended === true || !existsSync(site.rootfs.path);
+}
+
+/** Precondition: the site has no cells any more. */
+export async function closeSite(site: OciSite): Promise<void> {
+  await removeCgroups(hierarchiesOf(site.host.cgroups), cgroupPathOf(site.instance.id));
+  await site.namespace?.[Symbol.asyncDispose]();
+  await rm(site.instance.directory, { recursive: true, force: true });
+}
