@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { openDocker } from './docker/open-docker.ts';
 import { measureCells } from './measures/cells.ts';
 import { measureLatency } from './measures/latency.ts';
@@ -9,8 +8,9 @@ import { toJsonReport } from './report/json-report.ts';
 import type { Results } from './report/results.ts';
 import { renderReport } from './report/text-report.ts';
 import { HotcellServer } from './server/hotcell-server.ts';
+import { ForeignLoad } from './support/foreign-load.ts';
 import type { LanguageName } from './support/hello.ts';
-import { busyCores, describeMachine, describeVersions } from './support/machine.ts';
+import { describeMachine, describeVersions } from './support/machine.ts';
 import { note, progress } from './support/progress.ts';
 import { makeScratch } from './support/scratch.ts';
 import { stopAllServices } from './support/services.ts';
@@ -22,11 +22,16 @@ import { makeRuntimeExecWay } from './ways/runtime-exec.ts';
 const POOL_SIZE = 4;
 const THROUGHPUT_LANGUAGES: readonly LanguageName[] = ['python', 'bash'];
 const QUIET_CORES = 0.2;
+const FIRST_LOOK_MS = 2000;
 
 async function measure(stack: AsyncDisposableStack, options: Options): Promise<Results> {
   const scratch = makeScratch(stack);
   stack.defer(stopAllServices);
-  const before = await lookAround();
+  const foreign = new ForeignLoad();
+  await foreign.pause(FIRST_LOOK_MS);
+  if (foreign.cores > QUIET_CORES) {
+    note(`others keep ${foreign.cores.toFixed(1)} cores busy: trust ratios, not milliseconds`);
+  }
 
   const bare = makeBareWay(scratch, options.languages);
   const languages = [...bare.languages];
@@ -43,6 +48,7 @@ async function measure(stack: AsyncDisposableStack, options: Options): Promise<R
 
   const latency = await measureLatency([bare, runtimeExec, ...dockerExec, warm, cold], languages, {
     rounds: options.rounds,
+    foreign,
     quiet,
   });
   const notWarm = warm.cells.cold;
@@ -50,12 +56,11 @@ async function measure(stack: AsyncDisposableStack, options: Options): Promise<R
   const throughput = await measureThroughput(
     [bare, ...dockerExec, warm],
     languages.filter((language) => THROUGHPUT_LANGUAGES.includes(language)),
-    { seconds: options.seconds, quiet },
+    { seconds: options.seconds, foreign, quiet },
   );
   await warmServer[Symbol.asyncDispose]();
   const cells = await measureCells(scratch, languages);
   const start = await measureStart(scratch, options.rounds);
-  const after = await lookAround();
   return {
     machine: await describeMachine(),
     versions: {
@@ -63,22 +68,13 @@ async function measure(stack: AsyncDisposableStack, options: Options): Promise<R
       ...(docker === undefined ? {} : { docker: docker.version }),
     },
     options: { rounds: options.rounds, seconds: options.seconds },
-    foreignCores: { before, after },
+    foreignCores: foreign.cores,
     latency,
     throughput,
     cells,
     start,
     notWarm,
   };
-}
-
-/** What others do on this machine, and a word about it if it spoils the figures. */
-async function lookAround(): Promise<number> {
-  // What we have just stopped is not others.
-  await sleep(500);
-  const cores = await busyCores(2000);
-  if (cores > QUIET_CORES) note(`others keep ${cores.toFixed(1)} cores busy: trust ratios, not milliseconds`);
-  return cores;
 }
 
 function versionCommands(languages: readonly LanguageName[]): Map<string, readonly string[]> {

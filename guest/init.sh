@@ -5,6 +5,8 @@
 [ -z "$1" ] || (umask 022 && echo >"$1")
 shift
 
+# The only signal that a shell listens to as PID 1, and that the program could send it.
+trap '' INT
 exec 2>/run/hotcell/status 3</run/hotcell/hold 4</run/hotcell/in 5>/run/hotcell/out 6>/run/hotcell/err
 # From now on the server may close its ends: nobody is left waiting for a partner.
 echo up >&2
@@ -14,6 +16,7 @@ echo up >&2
 (
   # When memory runs out, the program goes first and this shell last.
   { echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
+  trap - INT
   exec "$@" <&4 >&5 2>&6 3<&- 4<&- 5>&- 6>&-
 )
 echo "exit $?" >&2

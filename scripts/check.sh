@@ -16,4 +16,5 @@ export PATH=${NODE%/*}:$PATH
 check_types
 check_lint
 check_format
+check_docs
 run_vitest src "$@"

@@ -165,12 +165,13 @@ async function driversPage(): Promise<string> {
   const oci = (name: RuntimeName, withCgroups: boolean): Enforcement =>
     toEnforcement({
       runtime: { name, path: '', label: '' },
-      cgroups: withCgroups ? { version: 2, root: '' } : { version: 'none', problem: '' },
+      rootless: !withCgroups,
+      cgroups: withCgroups ? { version: 2, root: '' } : { version: 'none', problem: '', delegable: true },
     });
   const columns: readonly (readonly [heading: string, enforcement: Enforcement])[] = [
     ['oci: crun, runc', oci('crun', true)],
     ['oci: runsc', oci('runsc', true)],
-    ['oci: crun, no cgroups', oci('crun', false)],
+    ['oci: crun, rootless, nothing delegated', oci('crun', false)],
     ['subprocess', subprocess.enforcement],
   ];
   const exemptions = [

@@ -12,7 +12,7 @@ source scripts/checks.sh
 
 # Every runtime that a driver supports, so that the contract is tested with each.
 TEST_PACKAGES=(
-  crun=crun runc=runc runsc=runsc ruby=/usr/bin/ruby python3=/usr/bin/python3 util-linux=unshare procps=ps
+  crun=crun runc=runc runsc=runsc ruby=/usr/bin/ruby python3=/usr/bin/python3 util-linux=unshare procps=ps curl=curl
 )
 
 ensure_test_packages() {

@@ -1,7 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { hierarchiesOf, removeCgroups } from '../../src/drivers/oci/cgroup.ts';
+import { readCgroupLayout } from '../../src/drivers/oci/cgroup-layout.ts';
 import { note } from '../support/progress.ts';
 import { startService, stopService } from '../support/services.ts';
 import { EngineApi } from './engine-api.ts';
@@ -15,11 +17,15 @@ const ANSWERS_WITHIN_MS = 30_000;
 export async function startPrivateDockerd(stack: AsyncDisposableStack): Promise<EngineApi> {
   const folder = mkdtempSync(join(tmpdir(), 'hotcell-bench-docker-'));
   stack.defer(() => removeUnmounted(folder));
+  // Its own, since the usual one stays behind and may be somebody else's.
+  const cgroup = `/${basename(folder)}`;
+  stack.defer(async () => removeCgroups(hierarchiesOf(await readCgroupLayout()), cgroup));
   const socket = join(folder, 'docker.sock');
   // prettier-ignore
   const flags = [
     '--data-root', join(folder, 'data'), '--exec-root', join(folder, 'exec'),
     '--pidfile', join(folder, 'docker.pid'), '-H', `unix://${socket}`,
+    '--exec-opt', 'native.cgroupdriver=cgroupfs', '--cgroup-parent', cgroup,
     '--storage-driver', 'vfs', '--bridge=none', '--iptables=false', '--ip6tables=false',
   ];
   const child = startService(['dockerd', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ForeignLoad } from '../support/foreign-load.ts';
 import type { LanguageName } from '../support/hello.ts';
 import { progress } from '../support/progress.ts';
 import { shuffled, summarize, type Summary } from '../support/statistics.ts';
@@ -12,6 +13,7 @@ export interface Latency {
 
 /** For what a way tidies up after its answer. */
 const SETTLE_MS = 30;
+const PAUSE_MS = 200;
 const ROUNDS_BEFORE = 2;
 
 /**
@@ -21,13 +23,15 @@ const ROUNDS_BEFORE = 2;
 export async function measureLatency(
   ways: readonly Way[],
   languages: readonly LanguageName[],
-  options: { rounds: number; quiet(): Promise<void> },
+  options: { rounds: number; foreign: ForeignLoad; quiet(): Promise<void> },
 ): Promise<Latency[]> {
   const series = languages.flatMap((language) =>
     ways.filter((way) => way.languages.has(language)).map((way) => ({ language, way, ms: [] as number[] })),
   );
   for (let round = -ROUNDS_BEFORE; round < options.rounds; round++) {
     if (round % 5 === 0) progress(`latency: round ${Math.max(0, round)} of ${options.rounds}`);
+    await options.quiet();
+    await options.foreign.pause(PAUSE_MS);
     for (const { language, way, ms } of shuffled(series)) {
       await options.quiet();
       await sleep(SETTLE_MS);

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { ForeignLoad } from '../support/foreign-load.ts';
 import type { LanguageName } from '../support/hello.ts';
 import { progress } from '../support/progress.ts';
 import { median, shuffled } from '../support/statistics.ts';
@@ -14,29 +14,32 @@ export interface Throughput {
 }
 
 export const CONCURRENCIES = [1, 4, 16] as const;
-const SLICES = 5;
-const SETTLE_MS = 200;
+const MOST_SLICES = 5;
+const LEAST_SLICE_MS = 1000;
+const PAUSE_MS = 200;
 /** Longer than a full pool lasts, so that no slice lives on cells that were booted before it. */
 const LEAD_MS = 500;
 
-/** Each way is kept busy in slices that take turns; what counts is what ends within a slice. */
+/** Each way is kept busy in slices that take turns; a run that lies partly in a slice counts for that part. */
 export async function measureThroughput(
   ways: readonly Way[],
   languages: readonly LanguageName[],
-  options: { seconds: number; quiet(): Promise<void> },
+  options: { seconds: number; foreign: ForeignLoad; quiet(): Promise<void> },
 ): Promise<Throughput[]> {
   const found: Throughput[] = [];
+  const count = Math.max(1, Math.min(MOST_SLICES, Math.floor((options.seconds * 1000) / LEAST_SLICE_MS)));
+  const ms = (options.seconds * 1000) / count;
   for (const language of languages) {
     const able = ways.filter((way) => way.languages.has(language));
     for (const concurrency of CONCURRENCIES) {
       progress(`throughput: ${language}, ${concurrency} at a time`);
       const series = able.map((way) => ({ way, slices: [] as number[] }));
-      for (let slice = 0; slice < SLICES; slice++) {
+      for (let slice = 0; slice < count; slice++) {
         for (const { way, slices } of shuffled(series)) {
           await options.quiet();
-          await sleep(SETTLE_MS);
+          await options.foreign.pause(PAUSE_MS);
           const run = (): Promise<unknown> => way.hello(language);
-          slices.push(await rateUnderLoad(run, concurrency, (options.seconds * 1000) / SLICES));
+          slices.push(await rateUnderLoad(run, concurrency, ms));
         }
       }
       for (const { way, slices } of series) {
@@ -50,14 +53,16 @@ export async function measureThroughput(
 async function rateUnderLoad(run: () => Promise<unknown>, concurrency: number, ms: number): Promise<number> {
   const from = performance.now() + LEAD_MS;
   const until = from + ms;
-  let ended = 0;
+  let runs = 0;
   const client = async (): Promise<void> => {
     while (performance.now() < until) {
+      const startedAt = performance.now();
       await run();
-      const now = performance.now();
-      if (now >= from && now < until) ended++;
+      const endedAt = performance.now();
+      const within = Math.min(endedAt, until) - Math.max(startedAt, from);
+      runs += Math.max(0, within) / (endedAt - startedAt);
     }
   };
   await Promise.all(Array.from({ length: concurrency }, client));
-  return (ended * 1000) / ms;
+  return (runs * 1000) / ms;
 }

@@ -11,8 +11,8 @@ export interface Results {
   readonly machine: Machine;
   readonly versions: Versions;
   readonly options: { readonly rounds: number; readonly seconds: number };
-  /** Cores that others kept busy, before and after. */
-  readonly foreignCores: { readonly before: number; readonly after: number };
+  /** Cores that others kept busy, on average over our pauses. */
+  readonly foreignCores: number;
   readonly latency: readonly Latency[];
   readonly throughput: readonly Throughput[];
   readonly cells: readonly CellCost[];

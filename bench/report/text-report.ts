@@ -32,7 +32,7 @@ function describe({ machine, versions, options, foreignCores, notWarm }: Results
   const lines = [
     `${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}, cgroups ${machine.cgroups}; ` +
       `${options.rounds} rounds, ${options.seconds} s of load each. ` +
-      `Others kept ${foreignCores.before.toFixed(2)} cores busy before and ${foreignCores.after.toFixed(2)} after.`,
+      `Others kept ${foreignCores.toFixed(2)} cores busy.`,
     `${programs.join('; ')}.`,
   ];
   if (notWarm > 0) lines.push(`${notWarm} paced requests found no booted cell and were cold.`);

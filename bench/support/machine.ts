@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readCgroupLayout } from '../../src/drivers/oci/cgroup-layout.ts';
 import { runCommand } from './run-command.ts';
 
@@ -33,21 +31,4 @@ export async function describeVersions(commands: ReadonlyMap<string, readonly st
     if (code === 0) found[name] = (stdout.split('\n')[0] ?? '').replace(/ \(.*$/, '').trim();
   }
   return found;
-}
-
-/** Cores kept busy by whatever runs now, over `ms`: called while we ourselves do nothing. */
-export async function busyCores(ms: number): Promise<number> {
-  const before = readBusyTicks();
-  await sleep(ms);
-  return ((readBusyTicks() - before) * 10) / ms;
-}
-
-function readBusyTicks(): number {
-  const line = readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '';
-  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line
-    .trim()
-    .split(/\s+/)
-    .slice(1)
-    .map(Number);
-  return user + nice + system + irq + softirq;
 }

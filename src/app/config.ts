@@ -2,7 +2,7 @@ import { availableParallelism, totalmem } from 'node:os';
 import * as z from 'zod';
 import { PROMISES } from '../core/enforcement.ts';
 import { Language, LanguageName } from '../core/language.ts';
-import { Limits } from '../core/limits.ts';
+import { LONGEST_TIME_MS, Limits } from '../core/limits.ts';
 
 const MiB = 1024 * 1024;
 const minutes = (count: number): number => count * 60_000;
@@ -50,7 +50,12 @@ export const Config = z.strictObject({
   limits: Limits.prefault({}).describe('what one run may use'),
   ceilings: z
     .strictObject({
-      wallTimeMs: z.int().min(10).default(60_000).describe('most that timeout_ms may ask for'),
+      wallTimeMs: z
+        .int()
+        .min(10)
+        .max(LONGEST_TIME_MS)
+        .default(60_000)
+        .describe('most that timeout_ms may ask for'),
       memoryBytes: z
         .int()
         .min(8 * MiB)
@@ -88,9 +93,15 @@ export const Config = z.strictObject({
       idleMs: z
         .int()
         .min(10)
+        .max(LONGEST_TIME_MS)
         .default(minutes(30))
         .describe('idle time after which the cells of a language are removed'),
-      idleCheckMs: z.int().min(10).default(minutes(5)).describe('how often that is checked'),
+      idleCheckMs: z
+        .int()
+        .min(10)
+        .max(LONGEST_TIME_MS)
+        .default(minutes(5))
+        .describe('how often that is checked'),
     })
     .prefault({})
     .describe('the warm pool'),

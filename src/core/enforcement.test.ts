@@ -12,7 +12,9 @@ import { HotcellError } from './errors.ts';
 import { LIMIT_NAMES } from './limits.ts';
 
 function enforcedBy(who: EnforcedBy, ...exceptions: Promised[]): Enforcement {
-  const entries = PROMISES.map((promise) => [promise, exceptions.includes(promise) ? 'nobody' : who] as const);
+  const entries = PROMISES.map(
+    (promise) => [promise, exceptions.includes(promise) ? 'nobody' : who] as const,
+  );
   return Object.fromEntries(entries) as Enforcement;
 }
 

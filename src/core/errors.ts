@@ -51,6 +51,7 @@ export const ERRORS = {
     retry: false,
     hint: 'Ask for less, or raise the ceiling in the configuration.',
   },
+  LIMIT_TOO_LOW: { status: 422, retry: false, hint: 'Ask for more: the interpreter alone needs that much.' },
   POLICY_UNENFORCEABLE: {
     status: 422,
     retry: false,

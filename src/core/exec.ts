@@ -1,5 +1,8 @@
 import type { LimitName } from './limits.ts';
 
+/** Limits that can be told to have been reached; at the others a program is slowed down or gets an error itself. */
+export type ReachableLimit = Extract<LimitName, 'wallTimeMs' | 'memoryBytes' | 'processes' | 'outputBytes'>;
+
 export interface ExecRequest {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
@@ -10,7 +13,7 @@ export interface ExecRequest {
 export type ExecOutcome =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'signalled'; readonly signal: number }
-  | { readonly kind: 'limit'; readonly limit: LimitName }
+  | { readonly kind: 'limit'; readonly limit: Exclude<ReachableLimit, 'processes'> }
   | { readonly kind: 'cancelled' };
 
 /** Why somebody kills an exec: a limit that the supervisor keeps, or a caller who no longer wants it. */
@@ -21,7 +24,7 @@ export interface Usage {
   /** Undefined where nobody counts it. */
   readonly peakMemoryBytes: number | undefined;
   /** Limits that the kernel reported as reached, fatal or not. */
-  readonly reached: readonly LimitName[];
+  readonly reached: readonly ReachableLimit[];
 }
 
 export type ExecEvent =
@@ -36,4 +39,6 @@ export interface Exec {
   closeStdin(): void;
   /** Ends the command and every process it started; resolves when the signal is sent. The outcome names the cause. */
   kill(cause: KillCause): Promise<void>;
+  /** Resolves when the command has ended for whatever reason, before anything is cleaned up. */
+  readonly ended: Promise<void>;
 }

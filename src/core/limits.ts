@@ -2,6 +2,9 @@ import * as z from 'zod';
 
 const MiB = 1024 * 1024;
 
+/** Timers of Node cannot wait longer. */
+export const LONGEST_TIME_MS = 2 ** 31 - 1;
+
 /** What one cell may use. Names, units and defaults of limits stand here and nowhere else. */
 export const Limits = z.strictObject({
   cpus: z.number().positive().max(1024).default(0.5).describe('CPU cores, fractions allowed'),
@@ -17,7 +20,12 @@ export const Limits = z.strictObject({
     .default(64 * MiB)
     .describe('size of /tmp, the only writable place'),
   openFiles: z.int().min(16).max(1_048_576).default(1024).describe('open files per process'),
-  wallTimeMs: z.int().min(10).default(10_000).describe('time until the whole process tree is killed'),
+  wallTimeMs: z
+    .int()
+    .min(10)
+    .max(LONGEST_TIME_MS)
+    .default(10_000)
+    .describe('time until the whole process tree is killed'),
   outputBytes: z
     .int()
     .min(1024)

@@ -1,17 +1,14 @@
-import type { LimitName } from '../core/limits.ts';
+import type { ReachableLimit } from '../core/exec.ts';
 import type { RunRequest, RunResult } from '../runs/run.ts';
 import type { ExecuteReply, ExecuteRequest, LIMIT_HIT } from '../wire/execute.ts';
 
 const MiB = 1024 * 1024;
 
-const WIRE_NAME_OF_LIMIT: Readonly<Record<LimitName, (typeof LIMIT_HIT)[number]>> = {
+const WIRE_NAME_OF_LIMIT: Readonly<Record<ReachableLimit, (typeof LIMIT_HIT)[number]>> = {
   wallTimeMs: 'wall_time',
   memoryBytes: 'memory',
   processes: 'processes',
   outputBytes: 'output',
-  diskBytes: 'disk',
-  cpus: 'cpus',
-  openFiles: 'open_files',
 };
 
 export function toRunRequest(language: string, body: ExecuteRequest): RunRequest {

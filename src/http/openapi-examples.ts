@@ -22,16 +22,16 @@ export const EXECUTE_REPLY_EXAMPLE: ExecuteReply = {
   stderr: '',
   exit_code: 0,
   execution_time_ms: 4.127,
-  container_id: 'code-runner-python-a3f9',
+  container_id: '61316ec9e263',
   language: 'python',
-  image_name: 'python:3.10-slim',
+  image_name: 'host:python3',
   memory_used_mb: 9.25,
   cpu_percent: 61.5,
   file_path: '/tmp/exec_550e8400-e29b-41d4-a716-446655440000.py',
   receipt: {
     isolation: {
       driver: 'oci',
-      runtime: 'crun',
+      runtime: 'crun 1.8.1',
       enforcement: {
         cpus: 'kernel',
         memoryBytes: 'kernel',
@@ -71,7 +71,7 @@ export const LANGUAGES_EXAMPLE: LanguagesReply = {
     {
       name: 'python',
       extension: 'py',
-      image_name: 'python:3.10-slim',
+      image_name: 'host:python3',
       route: '/execute/python',
       available: true,
       problem: null,

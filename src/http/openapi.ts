@@ -14,7 +14,15 @@ type Json = Record<string, unknown>;
 
 const SCHEMAS = { ExecuteRequest, ExecuteReply, ErrorReply, HealthReply, LanguagesReply };
 
-const EVERYWHERE: readonly ErrorCode[] = ['HOST_REFUSED', 'ORIGIN_REFUSED', 'SHUTTING_DOWN', 'INTERNAL'];
+const EVERYWHERE: readonly ErrorCode[] = [
+  'BAD_REQUEST',
+  'REQUEST_TIMEOUT',
+  'HEADERS_TOO_LARGE',
+  'HOST_REFUSED',
+  'ORIGIN_REFUSED',
+  'SHUTTING_DOWN',
+  'INTERNAL',
+];
 const OF_EXECUTE: readonly ErrorCode[] = [
   'INVALID_JSON',
   'LANGUAGE_UNKNOWN',
@@ -22,6 +30,7 @@ const OF_EXECUTE: readonly ErrorCode[] = [
   'UNSUPPORTED_MEDIA_TYPE',
   'INVALID_REQUEST',
   'LIMIT_TOO_HIGH',
+  'LIMIT_TOO_LOW',
   'POLICY_UNENFORCEABLE',
   'TOO_BUSY',
   'LANGUAGE_UNAVAILABLE',

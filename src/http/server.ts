@@ -85,6 +85,12 @@ function addHooks(app: FastifyInstance, { log, options }: HttpDependencies): voi
     done();
   });
 
+  // A connection that is busy when the stop begins must not be kept for later.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (closing) reply.header('connection', 'close');
+    done();
+  });
+
   // SECURITY: the route, not the address; queries, headers and bodies may hold secrets.
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown';

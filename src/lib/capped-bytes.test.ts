@@ -15,7 +15,7 @@ describe('the cap', () => {
     [10, { text: 'abcdefghij', total: 10, truncated: false }],
     [11, { text: 'abcdefghij', total: 11, truncated: true }],
   ])('[CX-06] %i bytes with room for ten', (length, expected) => {
-    expect(describeBytes(keep(10, encode("abcdefghijk".slice(0, length))))).toEqual(expected);
+    expect(describeBytes(keep(10, encode('abcdefghijk'.slice(0, length))))).toEqual(expected);
   });
 
   test('[CX-06] what is cut does not depend on how the stream was chunked', () => {

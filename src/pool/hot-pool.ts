@@ -88,10 +88,7 @@ export class HotPool {
   }
 
   #heldBytes(): number {
-    return [...this.#pools.values()].reduce(
-      (sum, pool) => sum + pool.readyMemoryBytes(ASSUMED_CELL_BYTES),
-      0,
-    );
+    return [...this.#pools.values()].reduce((sum, pool) => sum + pool.heldMemoryBytes(ASSUMED_CELL_BYTES), 0);
   }
 
   /** Boots that failed are tried again once their back-off is over, without a request having to ask for it. */

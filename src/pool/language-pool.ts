@@ -42,6 +42,7 @@ export class LanguagePool {
   #retryAt = 0;
   #problem: string | undefined;
   #lastUsedAt: number;
+  #lastBootBytes: number | undefined;
 
   constructor(options: LanguagePoolOptions) {
     this.#options = options;
@@ -65,8 +66,13 @@ export class LanguagePool {
     return this.#lastUsedAt;
   }
 
-  readyMemoryBytes(whenUnknown: number): number {
-    return this.#ready.reduce((sum, { bootUsage }) => sum + (bootUsage.peakMemoryBytes ?? whenUnknown), 0);
+  /** What the waiting cells hold, and those that boot will: taken to be like the last one. */
+  heldMemoryBytes(whenUnknown: number): number {
+    const ready = this.#ready.reduce(
+      (sum, { bootUsage }) => sum + (bootUsage.peakMemoryBytes ?? whenUnknown),
+      0,
+    );
+    return ready + this.#booting * (this.#lastBootBytes ?? whenUnknown);
   }
 
   take(signal: AbortSignal): Promise<Taken> {
@@ -79,14 +85,23 @@ export class LanguagePool {
       return Promise.resolve({ hot, warm: true });
     }
     return new Promise((resolve, reject) => {
-      const waiter: Waiter = { resolve, reject };
-      this.#waiting.push(waiter);
-      signal.addEventListener('abort', () => {
-        const index = this.#waiting.indexOf(waiter);
-        if (index === -1) return;
-        this.#waiting.splice(index, 1);
+      const leave = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
         reject(toCancelError(signal));
-      });
+      };
+      const stay = (): void => signal.removeEventListener('abort', leave);
+      const waiter: Waiter = {
+        resolve: (taken) => {
+          stay();
+          resolve(taken);
+        },
+        reject: (error) => {
+          stay();
+          reject(error);
+        },
+      };
+      this.#waiting.push(waiter);
+      signal.addEventListener('abort', leave, { once: true });
       while (this.#booting < this.#waiting.length) void this.#boot();
     });
   }
@@ -136,15 +151,16 @@ export class LanguagePool {
   #place(hot: HotCell): boolean {
     this.#failures = 0;
     this.#problem = undefined;
+    this.#lastBootBytes = hot.bootUsage.peakMemoryBytes;
     const waiter = this.#waiting.shift();
     if (waiter !== undefined) {
       this.#taken++;
       waiter.resolve({ hot, warm: false });
       return true;
     }
-    if (this.#closed || this.#resting) return false;
+    if (this.#closed || this.#resting || this.#ready.length >= this.#options.size) return false;
     this.#ready.push(hot);
-    hot.cell.gone.then(() => this.#lost(hot)).catch(() => this.#lost(hot));
+    void hot.main.ended.then(() => this.#lost(hot));
     return true;
   }
 

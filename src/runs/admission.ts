@@ -51,13 +51,16 @@ export class Admission {
       );
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push(resolve);
-      signal.addEventListener('abort', () => {
-        const index = this.#waiting.indexOf(resolve);
-        if (index === -1) return;
-        this.#waiting.splice(index, 1);
+      const enter = (): void => {
+        signal.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1);
         reject(toCancelError(signal));
-      });
+      };
+      this.#waiting.push(enter);
+      signal.addEventListener('abort', leave, { once: true });
     });
   }
 }

@@ -34,11 +34,6 @@ export function toEndMessage(outcome: ExecOutcome, bounds: EndBounds): string | 
       return `[Execution killed: out of memory, limit ${Math.floor(bounds.memoryBytes / KiB / KiB)} MB]`;
     case 'outputBytes':
       return `[Execution killed: more than ${Math.floor(bounds.outputBytes / KiB)} KB of output]`;
-    case 'cpus':
-    case 'processes':
-    case 'diskBytes':
-    case 'openFiles':
-      return `[Execution killed: limit of ${outcome.limit}]`;
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Isolation } from '../core/cell.ts';
-import type { ExecOutcome } from '../core/exec.ts';
+import type { ExecOutcome, ReachableLimit } from '../core/exec.ts';
 import type { Job } from '../core/job.ts';
-import type { LimitName } from '../core/limits.ts';
 
 export interface RunRequest extends Job {
   readonly language: string;
@@ -21,7 +20,7 @@ export interface RunResult {
   readonly outcome: ExecOutcome;
   /** The number a shell would show: 124 after a timeout, 128 + n after signal n. */
   readonly exitCode: number;
-  readonly limitHit: LimitName | undefined;
+  readonly limitHit: ReachableLimit | undefined;
   readonly stdout: KeptOutput;
   readonly stderr: KeptOutput;
   readonly wallTimeMs: number;

@@ -1,7 +1,8 @@
 import { HotcellError, toCancelError, toHotcellError } from '../core/errors.ts';
 import type { Language, LanguageTable } from '../core/language.ts';
-import type { LimitName, Limits } from '../core/limits.ts';
+import type { Limits } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
+import type { HotCell } from '../pool/hot-cell.ts';
 import type { HotPool } from '../pool/hot-pool.ts';
 import { encodeJobFrame } from '../pool/job-frame.ts';
 import type { Taken } from '../pool/language-pool.ts';
@@ -26,6 +27,11 @@ export interface RunsOptions {
   /** Told about every finished run. */
   onRun(result: RunResult): void;
 }
+
+/** Cells that died while they waited may be met several times in a row. */
+const ATTEMPTS = 3;
+/** What a booted interpreter needs to do anything at all. */
+const LEAST_ROOM_BYTES = 2 * 1024 * 1024;
 
 interface Bounds {
   readonly wallTimeMs: number;
@@ -74,7 +80,7 @@ export class OneShotRuns implements Runs {
     return this.#admission.run(async () => {
       let streamed = false;
       const onOutput: OutputListener = (stream, bytes) => {
-        streamed = true;
+        streamed = options.onOutput !== undefined;
         options.onOutput?.(stream, bytes);
       };
       for (let attempt = 1; ; attempt++) {
@@ -84,7 +90,7 @@ export class OneShotRuns implements Runs {
           // A lost cell has left no trace outside itself, so running again is safe as long as nobody saw output.
           const { code, message } = toHotcellError(error);
           const lost = code === 'CELL_LOST' || code === 'CELL_START_FAILED';
-          if (!lost || streamed || attempt > 1 || signal.aborted) throw error;
+          if (!lost || streamed || attempt === ATTEMPTS || signal.aborted) throw error;
           this.#options.log.warn(
             { language: request.language, error: message },
             'cell lost, trying another one',
@@ -145,7 +151,7 @@ export class OneShotRuns implements Runs {
     const taken = await pool.take(request.language, run.signal);
     const { cell } = taken.hot;
     try {
-      if (bounds.memoryBytes !== limits.memoryBytes) await cell.limitMemory(bounds.memoryBytes);
+      if (bounds.memoryBytes !== limits.memoryBytes) await limitMemory(taken.hot, bounds.memoryBytes);
       const end = await supervise(taken.hot, {
         input: encodeJobFrame(request),
         stdin: request.stdin,
@@ -178,7 +184,7 @@ export class OneShotRuns implements Runs {
     return {
       outcome,
       exitCode: toExitCode(outcome),
-      limitHit: toLimitHit(outcome.kind === 'limit' ? outcome.limit : undefined, usage.reached),
+      limitHit: outcome.kind === 'limit' ? outcome.limit : usage.reached[0],
       stdout: toKeptOutput(end.stdout, keptBytes, undefined),
       stderr: toKeptOutput(end.stderr, keptBytes, toEndMessage(outcome, run.bounds)),
       wallTimeMs: end.wallTimeMs,
@@ -204,6 +210,12 @@ export class OneShotRuns implements Runs {
   }
 }
 
-function toLimitHit(fatal: LimitName | undefined, reached: readonly LimitName[]): LimitName | undefined {
-  return fatal ?? reached[0];
+/** A limit below what the interpreter holds already could only kill it; say so instead. */
+async function limitMemory({ cell, bootUsage }: HotCell, bytes: number): Promise<void> {
+  const held = bootUsage.peakMemoryBytes ?? 0;
+  if (bytes >= held + LEAST_ROOM_BYTES) return cell.limitMemory(bytes);
+  const least = Math.ceil((held + LEAST_ROOM_BYTES) / 1024 / 1024);
+  throw new HotcellError('LIMIT_TOO_LOW', `memory_mb: at least ${least} for this language`, {
+    field: 'memory_mb',
+  });
 }

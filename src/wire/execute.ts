@@ -49,48 +49,42 @@ export const ExecuteRequest = z.strictObject({
 });
 export type ExecuteRequest = z.infer<typeof ExecuteRequest>;
 
-export const LIMIT_HIT = [
-  'wall_time',
-  'memory',
-  'processes',
-  'output',
-  'disk',
-  'cpus',
-  'open_files',
-] as const;
+export const LIMIT_HIT = ['wall_time', 'memory', 'processes', 'output'] as const;
 
 /** Which isolation was really used, and what the run cost. */
 export const Receipt = z.object({
   isolation: z.object({
-    driver: z.string(),
-    runtime: z.string(),
+    driver: z.string().describe('what made the cell'),
+    runtime: z.string().describe('with which runtime'),
     enforcement: z
       .record(z.enum(PROMISES), z.enum(['kernel', 'hypervisor', 'supervisor', 'nobody']))
       .describe('who keeps which promise'),
   }),
-  outcome: z.enum(['exited', 'signalled', 'limit', 'cancelled']),
-  limit_hit: z.enum(LIMIT_HIT).nullable(),
-  wall_time_ms: z.number(),
-  cpu_time_ms: z.number(),
-  peak_memory_bytes: z.int().nullable(),
+  outcome: z
+    .enum(['exited', 'signalled', 'limit', 'cancelled'])
+    .describe('how the program ended: by itself, by a signal, at a limit'),
+  limit_hit: z.enum(LIMIT_HIT).nullable().describe('the limit that was reached, fatal or not'),
+  wall_time_ms: z.number().describe('from the job sent to the end of the program'),
+  cpu_time_ms: z.number().describe('CPU time of all its processes, without the boot of the interpreter'),
+  peak_memory_bytes: z.int().nullable().describe('most memory at once; null where nobody counts'),
   warm: z.boolean().describe('the cell was booted before the request came'),
   stdout_bytes: z.int().describe('bytes the program wrote, also those that were cut'),
-  stderr_bytes: z.int(),
+  stderr_bytes: z.int().describe('the same for stderr'),
 });
 
 /** Answer of `POST /execute/<language>`. */
 export const ExecuteReply = z.object({
-  stdout: z.string(),
-  stderr: z.string(),
+  stdout: z.string().describe('cut at 10 KB unless the operator says otherwise'),
+  stderr: z.string().describe('cut like stdout; says in its last line why a program was ended'),
   exit_code: z.int().describe('124 after a timeout, 128 + n after signal n'),
-  execution_time_ms: z.number(),
-  container_id: z.string(),
-  language: z.string(),
-  image_name: z.string(),
-  memory_used_mb: z.number(),
-  cpu_percent: z.number(),
-  file_path: z.string(),
-  receipt: Receipt,
+  execution_time_ms: z.number().describe('wall time of the program'),
+  container_id: z.string().describe('id of the cell'),
+  language: z.string().describe('the language of the route'),
+  image_name: z.string().describe('what the cell was made from'),
+  memory_used_mb: z.number().describe('peak memory of this execution in MiB'),
+  cpu_percent: z.number().describe('CPU time in percent of wall time'),
+  file_path: z.string().describe('where the code stood in the cell'),
+  receipt: Receipt.describe('the isolation that was really used, and what the run cost'),
 });
 export type ExecuteReply = z.infer<typeof ExecuteReply>;
 

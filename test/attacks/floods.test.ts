@@ -117,8 +117,8 @@ describe('output', () => {
       expect(reply).toMatchObject({ exit_code: 137, receipt: { outcome: 'limit', limit_hit: 'output' } });
       expect(reply.stderr).toContain('[Execution killed: more than 16384 KB of output]');
       expect(reply.stdout.length + reply.stderr.length).toBeLessThan(21_000);
-      // What was on its way when the flood was noticed is bounded by pipes and queues.
-      expect(reply.receipt.stdout_bytes + reply.receipt.stderr_bytes).toBeLessThan(32 * MiB);
+      // The program writes on until the kill has reached it; how much depends on the load, but it must end.
+      expect(reply.receipt.stdout_bytes + reply.receipt.stderr_bytes).toBeLessThan(256 * MiB);
       expect(after - before).toBeLessThan(64 * MiB);
     },
   );

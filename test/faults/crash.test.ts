@@ -138,11 +138,9 @@ describe('kill -9 of cells', () => {
   test('[CX-16, SC-02] of the runtime of every waiting cell: replaced, and nobody notices', () =>
     killWaiting('runtime'));
 
-  // Defect: a dead cell stays among the waiting ones until its runtime has tidied up, and a run tries only twice: 503.
   // oxlint-disable-next-line vitest/expect-expect -- the expectations are in the helper
-  test.fails('[CX-16, SC-02] of the init of every waiting cell: replaced, and nobody notices', () =>
-    killWaiting('init'),
-  );
+  test('[CX-16, SC-02] of the init of every waiting cell: replaced, and nobody notices', () =>
+    killWaiting('init'));
 
   test.each(['init', 'runtime'] as const)(
     '[CX-16, CX-08] of the %s during a run: 503 or the right answer, and the next is served',
@@ -188,48 +186,40 @@ function isParentOf(pid: string, marker: string): boolean {
 }
 
 describe('state', () => {
-  // Defect: the server dies of an uncaught ENOENT (touchWriteEnd in channel.ts, called by a timer).
-  test.fails(
-    '[CX-08] a state directory that vanishes: no hang, no false success, and the end is an end',
-    async () => {
-      const server = await startServer();
-      await settle(server);
-      const instances = instancesOf(server.stateDirectory);
-      rmSync(server.stateDirectory, { recursive: true, force: true });
-      // More than the waiting cells, so that new ones have to be made.
-      for (let round = 0; round < 6; round++) {
-        const { status, body } = await server.execute('bash', { code: 'echo fine' });
-        expect([200, 500, 503]).toContain(status);
-        expect(body.exit_code === 0 ? body.stdout : 'fine\n').toBe('fine\n');
-      }
-      expect((await fetch(`${server.url}/health`)).status).toBe(200);
-      await Promise.race([server.stop(), sleep(20_000).then(() => server.stop('SIGKILL'))]);
-      await waitFor('no process of it is left', () => cellProcesses(instances).length === 0);
-      expect(findTraces(server.stateDirectory, instances).cgroups).toEqual([]);
-      rmSync(server.stateDirectory, { recursive: true, force: true });
-    },
-  );
+  test('[CX-08] a state directory that vanishes: no hang, no false success, and the end is an end', async () => {
+    const server = await startServer();
+    await settle(server);
+    const instances = instancesOf(server.stateDirectory);
+    rmSync(server.stateDirectory, { recursive: true, force: true });
+    // More than the waiting cells, so that new ones have to be made.
+    for (let round = 0; round < 6; round++) {
+      const { status, body } = await server.execute('bash', { code: 'echo fine' });
+      expect([200, 500, 503]).toContain(status);
+      expect(body.exit_code === 0 ? body.stdout : 'fine\n').toBe('fine\n');
+    }
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+    await Promise.race([server.stop(), sleep(20_000).then(() => server.stop('SIGKILL'))]);
+    await waitFor('no process of it is left', () => cellProcesses(instances).length === 0);
+    expect(findTraces(server.stateDirectory, instances).cgroups).toEqual([]);
+    rmSync(server.stateDirectory, { recursive: true, force: true });
+  });
 
-  // Defect: waiting cells lose their /tmp with it and answer 200 with exit code 70; new ones fail with INTERNAL for ever.
-  test.fails(
-    '[CX-08] after a state directory vanished, failures are told as ours and the server recovers',
-    async () => {
-      const server = await startServer();
-      await settle(server);
-      rmSync(server.stateDirectory, { recursive: true, force: true });
-      const ends: string[] = [];
-      for (let round = 0; round < 6; round++) {
-        const { status, body } = await server.execute('bash', { code: 'echo fine' });
-        ends.push(status === 200 ? body.stdout : `${body.code} ${body.exit_code}`);
-      }
-      await server.stop();
-      rmSync(server.stateDirectory, { recursive: true, force: true });
-      expect(
-        ends.filter(
-          (end) => end !== 'fine\n' && !/^(?:CELL_LOST|CELL_START_FAILED|DRIVER_UNAVAILABLE) -1$/.test(end),
-        ),
-      ).toEqual([]);
-      expect(ends.at(-1)).toBe('fine\n');
-    },
-  );
+  test('[CX-08] after a state directory vanished, failures are told as ours and the server recovers', async () => {
+    const server = await startServer();
+    await settle(server);
+    rmSync(server.stateDirectory, { recursive: true, force: true });
+    const ends: string[] = [];
+    for (let round = 0; round < 6; round++) {
+      const { status, body } = await server.execute('bash', { code: 'echo fine' });
+      ends.push(status === 200 ? body.stdout : `${body.code} ${body.exit_code}`);
+    }
+    await server.stop();
+    rmSync(server.stateDirectory, { recursive: true, force: true });
+    expect(
+      ends.filter(
+        (end) => end !== 'fine\n' && !/^(?:CELL_LOST|CELL_START_FAILED|DRIVER_UNAVAILABLE) -1$/.test(end),
+      ),
+    ).toEqual([]);
+    expect(ends.at(-1)).toBe('fine\n');
+  });
 });

@@ -50,6 +50,7 @@ export class OciCell implements Cell {
       write: (bytes) => channel.write(bytes),
       closeStdin: () => channel.closeStdin(),
       kill: (cause) => this.#kill(cause),
+      ended: channel.ended,
     };
     this.gone = this.#live();
   }
@@ -84,7 +85,7 @@ export class OciCell implements Cell {
     this.#mainEnded = true;
     const usage = this.#readUsage();
     channel.letGo();
-    const outcome = toOutcome(channel.status, this.#killCause, usage);
+    const outcome = toOutcome(channel.programEnd, this.#killCause, usage);
     if (outcome === undefined) {
       const words = this.#runtimeWords.trim();
       channel.queue.fail(
@@ -114,7 +115,13 @@ export class OciCell implements Cell {
     await this.#parts.cgroup?.limitMemory(bytes);
   }
 
-  async #kill(cause: KillCause): Promise<void> {
+  /** Ends a cell that has become unusable; whoever waits for its program learns that the cell was lost. */
+  async abandon(): Promise<void> {
+    await this.#kill(undefined);
+    await this.gone;
+  }
+
+  async #kill(cause: KillCause | undefined): Promise<void> {
     this.#killCause ??= cause;
     const { cgroup, cli, id } = this.#parts;
     await cgroup?.liftQuota();

@@ -19,7 +19,12 @@ export type CgroupLayout =
       readonly hybrid: boolean;
     }
   | { readonly version: 2; readonly root: string }
-  | { readonly version: 'none'; readonly problem: string };
+  | {
+      readonly version: 'none';
+      readonly problem: string;
+      /** Somebody with the right to could hand a part of the hierarchy to us. */
+      readonly delegable: boolean;
+    };
 
 interface Mount {
   readonly point: string;
@@ -45,7 +50,7 @@ export function toCgroupLayout(mountinfo: string): CgroupLayout {
   const v2 = mounts.find((mount) => mount.type === 'cgroup2');
   if (v1.length === 0) {
     return v2 === undefined
-      ? { version: 'none', problem: 'no cgroup file system is mounted' }
+      ? { version: 'none', problem: 'no cgroup file system is mounted', delegable: false }
       : { version: 2, root: v2.point };
   }
   const pointOf = (name: Controller): string => v1.find((mount) => mount.options.includes(name))?.point ?? '';
@@ -57,7 +62,11 @@ export function toCgroupLayout(mountinfo: string): CgroupLayout {
   };
   const missing = V1_CONTROLLERS.filter((name) => points[name] === '');
   if (missing.length > 0)
-    return { version: 'none', problem: `cgroup controllers not mounted: ${missing.join(', ')}` };
+    return {
+      version: 'none',
+      problem: `cgroup controllers not mounted: ${missing.join(', ')}`,
+      delegable: false,
+    };
   return {
     version: 1,
     mounts: points,
@@ -78,6 +87,7 @@ async function checkV1(layout: CgroupLayout & { version: 1 }): Promise<CgroupLay
   return {
     version: 'none',
     problem: `${closed} cannot be written (cgroup v1 cannot be delegated to a plain user)`,
+    delegable: false,
   };
 }
 
@@ -87,13 +97,17 @@ async function checkV2(top: string): Promise<CgroupLayout> {
   const root = process.geteuid?.() === 0 ? top : join(top, own, '..');
   const closed = await unwritable([root, join(root, 'cgroup.subtree_control')]);
   if (closed !== undefined)
-    return { version: 'none', problem: `${closed} cannot be written: nothing is delegated` };
+    return { version: 'none', problem: `${closed} cannot be written: nothing is delegated`, delegable: true };
   const available = existsSync(join(root, 'cgroup.controllers'))
     ? readFileSync(join(root, 'cgroup.controllers'), 'utf8').split(/\s+/)
     : [];
   const missing = V2_CONTROLLERS.filter((name) => !available.includes(name));
   if (missing.length > 0)
-    return { version: 'none', problem: `cgroup controllers not delegated: ${missing.join(', ')}` };
+    return {
+      version: 'none',
+      problem: `cgroup controllers not delegated: ${missing.join(', ')}`,
+      delegable: true,
+    };
   return { version: 2, root };
 }
 

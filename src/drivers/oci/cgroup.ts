@@ -1,9 +1,9 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Usage } from '../../core/exec.ts';
+import type { ReachableLimit, Usage } from '../../core/exec.ts';
 import { errnoOf } from '../process/errno.ts';
-import type { LimitName, Limits } from '../../core/limits.ts';
+import type { Limits } from '../../core/limits.ts';
 import type { CgroupLayout } from './cgroup-layout.ts';
 import { NO_OVERHEAD, type Overhead, type RuntimeTraits } from './runtime-traits.ts';
 
@@ -130,7 +130,7 @@ export class CellCgroup {
     const cpu = this.#read('cpu') ?? '';
     const units = Number(/(?:^|usage_usec )(\d+)/.exec(cpu)?.[1] ?? 0);
     const peak = this.#read('memoryPeak');
-    const reached: LimitName[] = [];
+    const reached: ReachableLimit[] = [];
     if (countIn(this.#plan.outOfMemory, 'oom_kill') > 0) reached.push('memoryBytes');
     if (countIn(this.#plan.outOfProcesses, 'max') > 0) reached.push('processes');
     return {

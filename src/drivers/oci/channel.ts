@@ -4,9 +4,9 @@ import type { ExecEvent } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
 import { errnoOf } from '../process/errno.ts';
 import type { FifoKit } from './fifo-kit.ts';
+import { StatusReader, type ProgramEnd } from './outcome.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
-const STATUS_KEPT = 1024;
 const FIRST_LOOK_MS = 1;
 const LONGEST_LOOK_MS = 64;
 
@@ -23,7 +23,7 @@ export class Channel {
   #closing = false;
   #lateReaders: NodeJS.Timeout | undefined;
   #ended = false;
-  #status = '';
+  readonly #status = new StatusReader();
   /** Resolves when every writer of every stream is gone. */
   readonly ended: Promise<void>;
 
@@ -67,9 +67,9 @@ export class Channel {
     for (const [name, reader] of this.#readers) if (name !== 'status') action(reader);
   }
 
-  /** The last words of the init in the cell. Hostile: the program can write there too. */
-  get status(): string {
-    return this.#status;
+  /** How the init of the cell says that the program ended; undefined as long as it has not. */
+  get programEnd(): ProgramEnd | undefined {
+    return this.#status.end;
   }
 
   write(bytes: Uint8Array): void {
@@ -99,7 +99,7 @@ export class Channel {
   }
 
   #onStatus(bytes: Buffer): void {
-    this.#status = (this.#status + bytes.toString('latin1')).slice(-STATUS_KEPT);
+    this.#status.push(bytes.toString('latin1'));
     // The first thing the init says is that it has opened its ends.
     this.#farEndIsOpen();
   }
@@ -146,7 +146,7 @@ function touchWriteEnd(path: string): void {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
   } catch (error) {
-    // Nobody has it open for reading.
-    if (errnoOf(error) !== 'ENXIO') throw error;
+    // Nobody has it open for reading, or somebody removed it under our feet.
+    if (errnoOf(error) !== 'ENXIO' && errnoOf(error) !== 'ENOENT') throw error;
   }
 }

@@ -41,6 +41,7 @@ const WORKDIR = '/tmp';
 const MASKED = [
   '/proc/acpi',
   '/proc/asound',
+  '/proc/cmdline',
   '/proc/config.gz',
   '/proc/interrupts',
   '/proc/kallsyms',

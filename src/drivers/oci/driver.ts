@@ -14,7 +14,18 @@ import { MountNamespace } from './mount-namespace.ts';
 import { probeOci, toHiddenMounts } from './probe.ts';
 import { BASE_ENV } from './rootfs.ts';
 import { toContainerIds } from './runtime.ts';
-import { cgroupPathOf, closeSite, isBroken, openSite, toCli, type OciOptions, type OciSite } from './site.ts';
+import { killStrayRuntimes } from './stray-runtimes.ts';
+import {
+  cgroupPathOf,
+  closeSite,
+  isBroken,
+  openSite,
+  removeFolder,
+  runtimeDirectoryOf,
+  toCli,
+  type OciOptions,
+  type OciSite,
+} from './site.ts';
 
 export type { OciOptions } from './site.ts';
 
@@ -56,7 +67,7 @@ export class OciDriver implements Driver {
 
   /** A site that broke under our feet is left to the next clean-up, and a new one made. */
   async #openSite(): Promise<OciSite> {
-    const opening = (this.#site ??= openSite(this.#options));
+    const opening = (this.#site ??= openSite(this.#options, () => this.#giveUpCells()));
     try {
       const site = await opening;
       if (!isBroken(site)) return site;
@@ -64,8 +75,16 @@ export class OciDriver implements Driver {
       if (this.#site === opening) this.#site = undefined;
       throw error;
     }
-    if (this.#site === opening) this.#site = openSite(this.#options);
+    if (this.#site === opening) this.#site = openSite(this.#options, () => this.#giveUpCells());
     return this.#openSite();
+  }
+
+  #giveUpCells(): void {
+    this.#options.log.error(
+      { cells: this.#cells.size },
+      'the state folder vanished; starting over in a new one',
+    );
+    for (const cell of this.#cells.values()) cell.abandon().catch(() => {});
   }
 
   async #start(site: OciSite, id: string, spec: CellSpec): Promise<OciCell> {
@@ -127,7 +146,8 @@ export class OciDriver implements Driver {
     const reclaimed: string[] = [];
     for (const instance of dead) {
       const cli = toCli(host, instance, namespace);
-      const entries = await readdir(join(instance.directory, 'runtime')).catch(() => []);
+      killStrayRuntimes(runtimeDirectoryOf(instance));
+      const entries = await readdir(runtimeDirectoryOf(instance)).catch(() => []);
       for (const id of toContainerIds(entries)) {
         // gVisor's delete waits in vain for a sandbox that it has to kill itself.
         await cli.kill(id);
@@ -135,7 +155,7 @@ export class OciDriver implements Driver {
         reclaimed.push(id);
       }
       await removeCgroups(hierarchiesOf(host.cgroups), cgroupPathOf(instance.id));
-      await rm(instance.directory, { recursive: true, force: true });
+      await removeFolder(instance.directory);
     }
     return reclaimed;
   }

@@ -71,6 +71,7 @@ export async function startExec(place: ExecPlace, request: ExecRequest, bounds: 
     events: channel.queue,
     write: (bytes) => channel.write(bytes),
     closeStdin: () => channel.closeStdin(),
+    ended: channel.ended,
     kill: async (why) => {
       cause ??= why;
       await killAll();

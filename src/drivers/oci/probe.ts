@@ -29,8 +29,7 @@ export async function probeOci(options: ProbeOptions): Promise<{ probe: Probe; h
     probe: { ok: false, problem, remedy } as const,
     host: undefined,
   });
-  if (process.platform !== 'linux')
-    return refuse('the oci driver needs Linux', 'Use the docker driver here.');
+  if (process.platform !== 'linux') return refuse('the oci driver needs Linux', 'Run Hotcell on Linux.');
   const runtime = await pickRuntime(options.runtime);
   if (runtime === undefined) {
     const wanted = options.runtime === 'auto' ? 'no OCI runtime' : `no ${options.runtime}`;
@@ -76,7 +75,7 @@ export function toHiddenMounts(host: Omit<OciHost, 'hidden'>): HiddenMounts | un
   return { rootless, paths: [hybridPath, ...cgroups.hierarchies.filter((mount) => SPARED_V1.test(mount))] };
 }
 
-export function toEnforcement(host: Pick<OciHost, 'cgroups' | 'runtime'>): Enforcement {
+export function toEnforcement(host: Pick<OciHost, 'cgroups' | 'rootless' | 'runtime'>): Enforcement {
   const byCgroup = host.cgroups.version === 'none' ? 'nobody' : 'kernel';
   if (toTraits(host.runtime.name).ownKernel) {
     return {
@@ -104,7 +103,8 @@ export function toEnforcement(host: Pick<OciHost, 'cgroups' | 'runtime'>): Enfor
     outputBytes: 'supervisor',
     network: 'kernel',
     filesystem: 'kernel',
-    identity: 'kernel',
+    // Without root the only id there is to map is the caller's own, which does exist on the host.
+    identity: host.rootless ? 'nobody' : 'kernel',
     processView: 'kernel',
     syscalls: toSeccompProfile(process.arch) === undefined ? 'nobody' : 'kernel',
   };
@@ -115,12 +115,17 @@ function toNotes(host: OciHost): Note[] {
   if (host.cgroups.version === 'none') {
     notes.push({
       text: `no limits on CPU, memory and processes: ${host.cgroups.problem}`,
-      remedy: host.rootless
-        ? 'systemd-run --user --scope -p Delegate=yes -- ./hotcell up   (or run as root)'
-        : 'mount the cgroup file system: mount -t cgroup2 none /sys/fs/cgroup',
+      remedy: toCgroupRemedy(host),
     });
   }
   if (host.rootless) notes.push({ text: 'without root all cells share one host identity: yours' });
   if (host.cgroups.version === 1) notes.push({ text: 'cgroup v1; v2 is what newer kernels are made for' });
   return notes;
+}
+
+function toCgroupRemedy({ cgroups, rootless }: OciHost): string {
+  if (!rootless) return 'mount -t cgroup2 none /sys/fs/cgroup';
+  return cgroups.version === 'none' && cgroups.delegable
+    ? 'systemd-run --user --scope -p Delegate=yes ./hotcell up'
+    : 'run as root';
 }

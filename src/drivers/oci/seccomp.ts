@@ -68,7 +68,7 @@ export interface SeccompProfile {
  * SECURITY: only the native architecture is listed, so that 32-bit and x32 calls cannot slip past the names.
  */
 export function toSeccompProfile(architecture: string): SeccompProfile | undefined {
-  const native = ARCHITECTURES[architecture];
+  const native = Object.hasOwn(ARCHITECTURES, architecture) ? ARCHITECTURES[architecture] : undefined;
   if (native === undefined) return undefined;
   return {
     defaultAction: 'SCMP_ACT_ERRNO',

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
+import { existsSync, watch, type FSWatcher } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Isolation } from '../../core/cell.ts';
 import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
 import { HotcellError } from '../../core/errors.ts';
@@ -39,11 +39,14 @@ export interface OciSite {
   readonly cli: RuntimeCli;
   readonly isolation: Isolation;
   readonly paths: MaskablePaths;
+  readonly watcher: FSWatcher;
 }
 
+export const runtimeDirectoryOf = (instance: Instance): string => join(instance.directory, 'runtime');
 export const cgroupPathOf = (instanceId: string): string => `/hotcell/${instanceId}`;
 
-export async function openSite(options: OciOptions): Promise<OciSite> {
+/** `onVanished` is called when somebody removes the folder: its cells lose their mounts with it. */
+export async function openSite(options: OciOptions, onVanished: () => void): Promise<OciSite> {
   const { probe, host } = await probeOci(options);
   if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
   if (host === undefined) throw new HotcellError('INTERNAL', 'a probe that succeeds must describe the host');
@@ -62,6 +65,7 @@ export async function openSite(options: OciOptions): Promise<OciSite> {
     cli: toCli(host, instance, namespace),
     isolation: { driver: 'oci', runtime: probe.runtime, enforcement: probe.enforcement },
     paths: toMaskablePaths(existsSync),
+    watcher: watchFor(instance.directory, onVanished),
   };
 }
 
@@ -69,7 +73,7 @@ export async function openSite(options: OciOptions): Promise<OciSite> {
 export function toCli(host: OciHost, instance: Instance, namespace: MountNamespace | undefined): RuntimeCli {
   return new RuntimeCli({
     runtime: host.runtime,
-    stateDirectory: join(instance.directory, 'runtime'),
+    stateDirectory: runtimeDirectoryOf(instance),
     prefix: namespace?.prefix ?? [],
     cgroups: host.cgroups.version !== 'none',
   });
@@ -80,9 +84,25 @@ export function isBroken(site: OciSite): boolean {
   return site.namespace?.ended === true || !existsSync(site.rootfs.path);
 }
 
+function watchFor(directory: string, onVanished: () => void): FSWatcher {
+  const watcher = watch(dirname(directory), { persistent: false }, () => {
+    if (existsSync(directory)) return;
+    watcher.close();
+    onVanished();
+  });
+  watcher.on('error', () => watcher.close());
+  return watcher;
+}
+
 /** Precondition: the site has no cells any more. */
 export async function closeSite(site: OciSite): Promise<void> {
+  site.watcher.close();
   await removeCgroups(hierarchiesOf(site.host.cgroups), cgroupPathOf(site.instance.id));
   await site.namespace?.[Symbol.asyncDispose]();
-  await rm(site.instance.directory, { recursive: true, force: true });
+  await removeFolder(site.instance.directory);
+}
+
+/** A runtime that is just ending may still write there: try again rather than fail. */
+export async function removeFolder(directory: string): Promise<void> {
+  await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }

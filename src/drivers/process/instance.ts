@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { chmod, lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as z from 'zod';
@@ -8,6 +8,7 @@ import { HotcellError } from '../../core/errors.ts';
 const TMPFS_MAGIC = 0x01021994;
 const OWNER_FILE = 'owner.json';
 const UNFINISHED = '.new-';
+const INSTANCE_ID = /^[0-9a-f]{12}$/;
 
 /** One living process that owns cells: a folder for its bundles, and a name for its cgroups. */
 export interface Instance {
@@ -19,6 +20,8 @@ const Owner = z.object({
   pid: z.int(),
   /** Start time of the process in clock ticks; with the pid it is never given twice. */
   startTicks: z.string(),
+  /** Pids of another namespace mean nothing here. */
+  pidNamespace: z.string(),
 });
 type Owner = z.infer<typeof Owner>;
 
@@ -43,7 +46,11 @@ export async function openInstance(stateDirectory: string): Promise<Instance> {
   const id = randomBytes(6).toString('hex');
   const unfinished = join(stateDirectory, `${UNFINISHED}${id}`);
   await mkdir(unfinished, { mode: 0o711 });
-  const owner: Owner = { pid: process.pid, startTicks: startTicksOf(process.pid) ?? '' };
+  const owner: Owner = {
+    pid: process.pid,
+    startTicks: startTicksOf(process.pid) ?? '',
+    pidNamespace: ownPidNamespace(),
+  };
   await writeFile(join(unfinished, OWNER_FILE), JSON.stringify(owner), { mode: 0o600 });
   const directory = join(stateDirectory, id);
   await rename(unfinished, directory);
@@ -52,7 +59,8 @@ export async function openInstance(stateDirectory: string): Promise<Instance> {
 
 /** Folders whose owner is no longer alive. */
 export async function deadInstances(stateDirectory: string): Promise<Instance[]> {
-  const names = await readdir(stateDirectory).catch(() => []);
+  if (!(await isOurFolder(stateDirectory))) return [];
+  const names = await readdir(stateDirectory);
   const dead: Instance[] = [];
   for (const id of names) {
     const directory = join(stateDirectory, id);
@@ -61,7 +69,8 @@ export async function deadInstances(stateDirectory: string): Promise<Instance[]>
       if (Date.now() - mtimeMs > 60_000) await rm(directory, { recursive: true, force: true });
       continue;
     }
-    if (!(await ownerLives(directory))) dead.push({ id, directory });
+    // SECURITY: whoever points stateDir at a folder with other things in it must not lose them.
+    if (INSTANCE_ID.test(id) && !(await ownerLives(directory))) dead.push({ id, directory });
   }
   return dead;
 }
@@ -70,7 +79,15 @@ async function ownerLives(directory: string): Promise<boolean> {
   const text = await readFile(join(directory, OWNER_FILE), 'utf8').catch(() => undefined);
   if (text === undefined) return false;
   const owner = Owner.safeParse(parseJson(text));
-  return owner.success && startTicksOf(owner.data.pid) === owner.data.startTicks;
+  if (!owner.success) return false;
+  const { pid, pidNamespace, startTicks } = owner.data;
+  // Somebody whose processes cannot be seen from here: leave it to a start over there.
+  if (pidNamespace !== ownPidNamespace()) return true;
+  return startTicksOf(pid) === startTicks;
+}
+
+function ownPidNamespace(): string {
+  return readlinkSync('/proc/self/ns/pid');
 }
 
 function parseJson(text: string): unknown {
@@ -95,8 +112,7 @@ function startTicksOf(pid: number): string | undefined {
 /** SECURITY: /dev/shm and /tmp are open to everybody; a folder that somebody else put there must not be used. */
 async function makeStateDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o711 });
-  const info = await lstat(directory);
-  if (!info.isDirectory() || info.uid !== process.geteuid?.() || (info.mode & 0o022) !== 0) {
+  if (!(await isOurFolder(directory))) {
     throw new HotcellError(
       'DRIVER_UNAVAILABLE',
       `${directory} belongs to somebody else or can be written by others`,
@@ -107,6 +123,11 @@ async function makeStateDirectory(directory: string): Promise<void> {
   }
   await chmod(directory, 0o711);
   await requireSearchable(dirname(directory));
+}
+
+async function isOurFolder(directory: string): Promise<boolean> {
+  const info = await lstat(directory).catch(() => undefined);
+  return info?.isDirectory() === true && info.uid === process.geteuid?.() && (info.mode & 0o022) === 0;
 }
 
 /** The cells' own users must get through to their bundles, though they need not list anything on the way. */

@@ -122,6 +122,7 @@ function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () =
     events: queue,
     write: (bytes) => void child.stdin.write(bytes),
     closeStdin: () => child.stdin.end(),
+    ended: new Promise((resolve) => child.on('close', () => resolve())),
     kill: async (why) => {
       cause ??= why;
       await killMarked(mark);

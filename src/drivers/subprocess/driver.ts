@@ -60,7 +60,7 @@ export class SubprocessDriver implements Driver {
       return Promise.resolve({
         ok: false,
         problem: 'the subprocess driver needs Linux',
-        remedy: 'Use docker here.',
+        remedy: 'Run Hotcell on Linux.',
       });
     }
     return Promise.resolve({

@@ -1,0 +1,88 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { waitFor } from '../support/leftovers.ts';
+import { describeTraces, instancesOf } from '../support/live-server.ts';
+import { makeStateDirectory } from '../support/server.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../hotcell', import.meta.url));
+let folder = '';
+let state = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'hotcell-launcher-'));
+  symlinkSync(LAUNCHER, join(folder, 'linked'));
+  state = makeStateDirectory();
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+  rmSync(state, { recursive: true });
+});
+
+/** No more than a bare login has: no Node in the path, no npm. */
+const environment = (): Record<string, string> => ({
+  PATH: '/usr/local/bin:/usr/bin:/bin',
+  HOME: folder,
+  HOTCELL_STATE_DIR: state,
+});
+
+function launch(
+  program: string,
+  args: readonly string[],
+  input = '',
+): { status: number | null; stdout: string; stderr: string } {
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    cwd: folder,
+    encoding: 'utf8',
+    env: environment(),
+    input,
+  });
+  return { status, stdout, stderr };
+}
+
+describe('the launcher, where everything is installed', () => {
+  test('[WB-05] says nothing of its own', () => {
+    const { version } = JSON.parse(readFileSync(join(LAUNCHER, '../package.json'), 'utf8')) as {
+      version: string;
+    };
+    expect(launch(LAUNCHER, ['--version'])).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  test('[WB-05, WB-03] works from another folder and through a link', () => {
+    const ran = launch('./linked', ['run', '-', '--language', 'python'], 'print(6 * 7)');
+    expect(ran).toEqual({ status: 0, stdout: '42\n', stderr: '' });
+  });
+
+  test('[WB-05] up prints the address and an example that works when pasted', async () => {
+    // One cell per language: all are booted when it says that it is ready.
+    const child = spawn(LAUNCHER, ['up', '--port', '0', '--set', 'pool.size=1'], {
+      cwd: folder,
+      env: environment(),
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const exited = once(child, 'exit');
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+    const find = (pattern: RegExp): string => pattern.exec(output)?.[1] ?? '';
+    try {
+      await waitFor('it is ready', () => output.includes('Try it:\n  curl') && output.endsWith('\n'), 60_000);
+      const pasted = launch('bash', ['-c', find(/^ {2}(curl .*)$/m)]);
+      expect(JSON.parse(pasted.stdout)).toMatchObject({ stdout: '42\n', exit_code: 0 });
+      const address = find(/ready on (http:\S+)/);
+      await waitFor('it is at rest', async () => {
+        const metrics = await (await fetch(`${address}/metrics`)).text();
+        return [...metrics.matchAll(/^hotcell_cells_ready\{.*\} (\d+)$/gm)].every(
+          ([, cells]) => cells === '1',
+        );
+      });
+    } finally {
+      const instances = instancesOf(state);
+      child.kill('SIGTERM');
+      expect(await exited).toEqual([0, null]);
+      expect(describeTraces(state, instances)).toEqual([]);
+    }
+  });
+});
