@@ -38,9 +38,9 @@ __hotcell_extra() {
   esac
   path+=$__hotcell_value
   folder=${path%/*}
-  [ -d "$folder" ] || mkdir -p -- "$folder" || exit 70
+  [ -d "$folder" ] || mkdir -p -- "$folder" || __hotcell_fail 'a folder of the job cannot be made'
   __hotcell_length
-  head -c "$__hotcell_size" >|"$path" || exit 70
+  head -c "$__hotcell_size" >|"$path" || __hotcell_fail 'a file of the job cannot be written'
   [ "$(wc -c <"$path")" -eq "$__hotcell_size" ] || __hotcell_fail 'the job frame ends early'
 }
 
@@ -54,7 +54,7 @@ __hotcell_frame() {
   printf '\006'
   IFS= read -r -N 1 __hotcell_value || exit 0
   __hotcell_field "$__hotcell_value"
-  printf %s "$__hotcell_value" >|"$1" || exit 70
+  printf %s "$__hotcell_value" >|"$1" || __hotcell_fail 'the code cannot be written'
   __hotcell_count
   for ((left = __hotcell_value; left > 0; left--)); do
     __hotcell_field

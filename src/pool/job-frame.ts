@@ -3,6 +3,9 @@ import type { Job } from '../core/job.ts';
 /** What a bootstrap writes to stdout, once, when its interpreter has booted and waits for a job. */
 export const READY_BYTE = 0x06;
 
+/** How a bootstrap ends when it could not read the job or lay down its files; it says so in a line on stderr. */
+export const BOOTSTRAP_FAILURE = { exitCode: 70, words: 'hotcell: ' };
+
 const encoder = new TextEncoder();
 
 /** A job as the bootstraps in `guest/` read it: fields of `<byte length>\n<bytes>`, in a fixed order. */

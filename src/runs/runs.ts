@@ -4,7 +4,7 @@ import type { Limits } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import type { HotCell } from '../pool/hot-cell.ts';
 import type { HotPool } from '../pool/hot-pool.ts';
-import { encodeJobFrame } from '../pool/job-frame.ts';
+import { BOOTSTRAP_FAILURE, encodeJobFrame } from '../pool/job-frame.ts';
 import type { Taken } from '../pool/language-pool.ts';
 import { Admission } from './admission.ts';
 import { toEndMessage, toExitCode, toKeptOutput } from './describe-end.ts';
@@ -85,7 +85,14 @@ export class OneShotRuns implements Runs {
       };
       for (let attempt = 1; ; attempt++) {
         try {
-          return await this.#runOnce({ request, language, bounds, signal, onOutput });
+          return await this.#runOnce({
+            request,
+            language,
+            bounds,
+            signal,
+            onOutput,
+            isLastTry: attempt === ATTEMPTS,
+          });
         } catch (error) {
           // A lost cell has left no trace outside itself, so running again is safe as long as nobody saw output.
           const { code, message } = toHotcellError(error);
@@ -145,6 +152,7 @@ export class OneShotRuns implements Runs {
     bounds: Bounds;
     signal: AbortSignal;
     onOutput: OutputListener;
+    isLastTry: boolean;
   }): Promise<RunResult> {
     const { pool, limits, keptBytes } = this.#options;
     const { request, bounds } = run;
@@ -162,6 +170,9 @@ export class OneShotRuns implements Runs {
         onOutput: run.onOutput,
       });
       if (end.outcome.kind === 'cancelled') throw toCancelError(run.signal);
+      // Believed only while there is another try: a program could say the same of itself.
+      if (!run.isLastTry && isBootstrapFailure(end))
+        throw new HotcellError('CELL_LOST', `${cell.name} was unusable`);
       const result = this.#toResult(run, taken, end);
       this.#report(result);
       return result;
@@ -218,4 +229,10 @@ async function limitMemory({ cell, bootUsage }: HotCell, bytes: number): Promise
   throw new HotcellError('LIMIT_TOO_LOW', `memory_mb: at least ${least} for this language`, {
     field: 'memory_mb',
   });
+}
+
+function isBootstrapFailure({ outcome, stdout, stderr }: Supervised): boolean {
+  const { exitCode, words } = BOOTSTRAP_FAILURE;
+  if (outcome.kind !== 'exited' || outcome.code !== exitCode || stdout.total > 0) return false;
+  return stderr.text().includes(words);
 }

@@ -124,11 +124,9 @@ export class OciCell implements Cell {
   async #kill(cause: KillCause | undefined): Promise<void> {
     this.#killCause ??= cause;
     const { cgroup, cli, id } = this.#parts;
-    await cgroup?.liftQuota();
-    // The runtime checks that the process it signals is still the container's: a bare pid could be somebody else's.
     for (let attempt = 0; !this.#runtimeEnded && attempt < 100; attempt++) {
-      const { code } = await cli.kill(id);
-      if (code === 0) return;
+      const killed = cgroup === undefined ? (await cli.kill(id)).code === 0 : await cgroup.kill();
+      if (killed) return;
       // Not there yet, or just gone.
       await sleep(Math.min(100, 5 + attempt * 5));
     }

@@ -22,6 +22,8 @@ interface CgroupPlan {
   readonly limits: readonly (readonly [path: string, value: string])[];
   readonly memory: readonly string[];
   readonly quota: readonly [path: string, unlimited: string];
+  /** Where the processes are. */
+  readonly members: readonly string[];
   /** Counted for the cell and everything below it; read from descriptors that stay open. */
   readonly stats: Readonly<Record<FileName, string>>;
   /** v1 counts these only where the process is, one level below; so they are gone when the runtime has tidied up. */
@@ -53,6 +55,7 @@ export function toCgroupPlan(
       ],
       memory: [memoryMax],
       quota: [join(folder, 'cpu.max'), 'max'],
+      members: [join(folder, LEAF)],
       stats: {
         cpu: join(folder, 'cpu.stat'),
         memoryPeak: join(folder, 'memory.peak'),
@@ -76,6 +79,7 @@ export function toCgroupPlan(
     ],
     memory: [at('memory', 'memory.limit_in_bytes'), at('memory', 'memory.memsw.limit_in_bytes')],
     quota: [at('cpu', 'cpu.cfs_quota_us'), '-1'],
+    members: [at('pids', LEAF)],
     stats: {
       cpu: at('cpuacct', 'cpuacct.usage'),
       memoryPeak: at('memory', 'memory.max_usage_in_bytes'),
@@ -155,10 +159,16 @@ export class CellCgroup {
     for (const file of files) await writeLimit(file, String(bytes));
   }
 
-  /** A throttled process dies only when it is scheduled again; without the quota that is at once. */
-  async liftQuota(): Promise<void> {
-    const [file, unlimited] = this.#plan.quota;
-    await writeFile(file, unlimited).catch(() => {});
+  /**
+   * Kills everything in the cell, the first process with all its namespace included; false if there was nothing yet.
+   * SECURITY: the ids come from the kernel's own list a moment ago, not from a record that could be outdated.
+   */
+  async kill(): Promise<boolean> {
+    // A throttled process dies only when it is scheduled again; without the quota that is at once.
+    const [quotaFile, unlimited] = this.#plan.quota;
+    await writeFile(quotaFile, unlimited).catch(() => {});
+    const counts = await Promise.all(this.#plan.members.map((folder) => killMembers(folder)));
+    return counts.some((count) => count > 0);
   }
 
   close(): void {
@@ -246,17 +256,19 @@ async function childFolders(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
 }
 
-async function killMembers(folder: string): Promise<void> {
+async function killMembers(folder: string): Promise<number> {
   const members = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '');
+  let killed = 0;
   for (const line of members.split('\n')) {
     const pid = Number(line);
     // SECURITY: 0 and 1 would hit our own group or the machine's init.
-    if (pid > 1) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // Gone already.
-      }
+    if (pid <= 1) continue;
+    try {
+      process.kill(pid, 'SIGKILL');
+      killed++;
+    } catch {
+      // Gone already.
     }
   }
+  return killed;
 }

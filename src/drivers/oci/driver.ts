@@ -65,9 +65,16 @@ export class OciDriver implements Driver {
     }
   }
 
+  #open(): Promise<OciSite> {
+    const opening: Promise<OciSite> = openSite(this.#options, () => {
+      opening.then((site) => this.#giveUp(site)).catch(() => {});
+    });
+    return opening;
+  }
+
   /** A site that broke under our feet is left to the next clean-up, and a new one made. */
   async #openSite(): Promise<OciSite> {
-    const opening = (this.#site ??= openSite(this.#options, () => this.#giveUpCells()));
+    const opening = (this.#site ??= this.#open());
     try {
       const site = await opening;
       if (!isBroken(site)) return site;
@@ -75,16 +82,17 @@ export class OciDriver implements Driver {
       if (this.#site === opening) this.#site = undefined;
       throw error;
     }
-    if (this.#site === opening) this.#site = openSite(this.#options, () => this.#giveUpCells());
+    if (this.#site === opening) this.#site = this.#open();
     return this.#openSite();
   }
 
-  #giveUpCells(): void {
+  async #giveUp(site: OciSite): Promise<void> {
     this.#options.log.error(
       { cells: this.#cells.size },
       'the state folder vanished; starting over in a new one',
     );
-    for (const cell of this.#cells.values()) cell.abandon().catch(() => {});
+    await Promise.all([...this.#cells.values()].map((cell) => cell.abandon()));
+    await closeSite(site);
   }
 
   async #start(site: OciSite, id: string, spec: CellSpec): Promise<OciCell> {
