@@ -25,6 +25,7 @@ interface Waiter {
 }
 
 const FIRST_BACK_OFF_MS = 250;
+const SHORTEST_LIFE_MS = 100;
 const LONGEST_BACK_OFF_MS = 30_000;
 
 /** The booted cells of one language. A taker gets one at once, or waits for the next that becomes ready. */
@@ -39,6 +40,7 @@ export class LanguagePool {
   /** Switched off after a long idle time; the next taker switches it on again. */
   #resting = false;
   #failures = 0;
+  #quickLosses = 0;
   #retryAt = 0;
   #problem: string | undefined;
   #lastUsedAt: number;
@@ -160,32 +162,38 @@ export class LanguagePool {
     }
     if (this.#closed || this.#resting || this.#ready.length >= this.#options.size) return false;
     this.#ready.push(hot);
-    void hot.main.ended.then(() => this.#lost(hot));
+    const readyAt = this.#options.now();
+    void hot.main.ended.then(() => this.#lost(hot, readyAt));
     return true;
   }
 
   /** A waiting cell ended without having been asked to: replace it before anybody notices. */
-  #lost(hot: HotCell): void {
+  #lost(hot: HotCell, readyAt: number): void {
     const index = this.#ready.indexOf(hot);
     if (index === -1) return;
     this.#ready.splice(index, 1);
-    this.#options.log.warn(
-      { language: this.#options.language, cell: hot.cell.name },
-      'a waiting cell was lost',
-    );
+    const { language, log, now } = this.#options;
+    log.warn({ language, cell: hot.cell.name }, 'a waiting cell was lost');
+    // Cells that all die as soon as they are ready would otherwise be booted without end.
+    this.#quickLosses = now() - readyAt < SHORTEST_LIFE_MS ? this.#quickLosses + 1 : 0;
+    if (this.#quickLosses > this.#options.size) this.#backOff();
     this.refill();
   }
 
   #failed(error: HotcellError): void {
     this.#problem = error.message;
-    this.#failures++;
-    const wait = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(20, this.#failures - 1));
-    this.#retryAt = this.#options.now() + wait;
+    this.#backOff();
     this.#options.log.error(
       { language: this.#options.language, error: error.message },
       'a cell did not start',
     );
     this.#waiting.shift()?.reject(error);
+  }
+
+  #backOff(): void {
+    this.#failures++;
+    const wait = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(20, this.#failures - 1));
+    this.#retryAt = this.#options.now() + wait;
   }
 
   /** Removes the waiting cells until somebody asks for one. */

@@ -127,7 +127,7 @@ describe('a cgroup', () => {
 
   test('[CX-05] a cell that is to die is not kept waiting for its share of CPU', async () => {
     const { cgroup, folder } = await create(COUNTERS);
-    await cgroup.liftQuota();
+    await cgroup.kill();
     expect(readFileSync(join(folder, 'cpu.max'), 'utf8')).toBe('max');
   });
 });

@@ -194,177 +194,30 @@ describe('limits', () => {
 });
 
 test('[SC-03] a whole config', () => {
-  expect(toConfigJson(INPUT, { masked: ['/proc/kcore'], readOnly: ['/proc/sys'] })).toMatchInlineSnapshot(`
-    {
-      "annotations": {
-        "hotcell.owner": "i",
-      },
-      "hostname": "code-runner-lua-00ff",
-      "linux": {
-        "cgroupsPath": "/hotcell/i/c/cell",
-        "gidMappings": [
-          {
-            "containerID": 0,
-            "hostID": 1879048192,
-            "size": 1,
-          },
-          {
-            "containerID": 1000,
-            "hostID": 1879048193,
-            "size": 1,
-          },
-        ],
-        "maskedPaths": [
-          "/proc/kcore",
-        ],
-        "namespaces": [
-          {
-            "type": "user",
-          },
-          {
-            "type": "pid",
-          },
-          {
-            "type": "network",
-          },
-          {
-            "type": "ipc",
-          },
-          {
-            "type": "uts",
-          },
-          {
-            "type": "mount",
-          },
-          {
-            "type": "cgroup",
-          },
-        ],
-        "readonlyPaths": [
-          "/proc/sys",
-        ],
-        "uidMappings": [
-          {
-            "containerID": 0,
-            "hostID": 1879048192,
-            "size": 1,
-          },
-          {
-            "containerID": 1000,
-            "hostID": 1879048193,
-            "size": 1,
-          },
-        ],
-      },
-      "mounts": [
-        {
-          "destination": "/proc",
-          "options": [
-            "nosuid",
-            "noexec",
-            "nodev",
-          ],
-          "source": "proc",
-          "type": "proc",
-        },
-        {
-          "destination": "/usr",
-          "options": [
-            "bind",
-            "nosuid",
-            "ro",
-            "nodev",
-          ],
-          "source": "/usr",
-          "type": "bind",
-        },
-        {
-          "destination": "/dev",
-          "options": [
-            "bind",
-            "nosuid",
-            "ro",
-            "nodev",
-          ],
-          "source": "/run/hotcell/i/rootfs/dev-source",
-          "type": "bind",
-        },
-        {
-          "destination": "/dev/null",
-          "options": [
-            "bind",
-            "nosuid",
-            "noexec",
-          ],
-          "source": "/dev/null",
-          "type": "bind",
-        },
-        {
-          "destination": "/tmp",
-          "options": [
-            "nosuid",
-            "nodev",
-            "mode=1777",
-            "size=67108864",
-            "nr_inodes=16384",
-          ],
-          "source": "tmpfs",
-          "type": "tmpfs",
-        },
-        {
-          "destination": "/run/hotcell",
-          "options": [
-            "bind",
-            "nosuid",
-            "ro",
-            "nodev",
-            "noexec",
-          ],
-          "source": "/run/hotcell/i/kits/0",
-          "type": "bind",
-        },
-      ],
-      "ociVersion": "1.0.2",
-      "process": {
-        "args": [
-          "sh",
-          "/opt/hotcell/guest/init.sh",
-        ],
-        "capabilities": {
-          "ambient": [],
-          "bounding": [],
-          "effective": [],
-          "inheritable": [],
-          "permitted": [],
-        },
-        "cwd": "/tmp",
-        "env": [
-          "HOME=/tmp",
-          "TEXT=a=b c",
-        ],
-        "noNewPrivileges": true,
-        "rlimits": [
-          {
-            "hard": 1024,
-            "soft": 1024,
-            "type": "RLIMIT_NOFILE",
-          },
-          {
-            "hard": 0,
-            "soft": 0,
-            "type": "RLIMIT_CORE",
-          },
-        ],
-        "terminal": false,
-        "user": {
-          "gid": 1000,
-          "uid": 1000,
-        },
-      },
-      "root": {
-        "path": "/run/hotcell/i/rootfs/root",
-        "readonly": true,
-      },
-    }
+  const { mounts, linux, ...rest } = toConfigJson(INPUT, {
+    masked: ['/proc/kcore'],
+    readOnly: ['/proc/sys'],
+  });
+  const toLines = (part: object): string[] =>
+    Object.entries(part).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+  const lines = [...toLines(rest), ...toLines(linux as object), ...toLines(mounts as object)];
+  expect(lines.join('\n')).toMatchInlineSnapshot(`
+    "ociVersion "1.0.2"
+    hostname "code-runner-lua-00ff"
+    annotations {"hotcell.owner":"i"}
+    root {"path":"/run/hotcell/i/rootfs/root","readonly":true}
+    process {"terminal":false,"user":{"uid":1000,"gid":1000},"args":["sh","/opt/hotcell/guest/init.sh"],"env":["HOME=/tmp","TEXT=a=b c"],"cwd":"/tmp","noNewPrivileges":true,"capabilities":{"bounding":[],"effective":[],"inheritable":[],"permitted":[],"ambient":[]},"rlimits":[{"type":"RLIMIT_NOFILE","hard":1024,"soft":1024},{"type":"RLIMIT_CORE","hard":0,"soft":0}]}
+    cgroupsPath "/hotcell/i/c/cell"
+    namespaces [{"type":"user"},{"type":"pid"},{"type":"network"},{"type":"ipc"},{"type":"uts"},{"type":"mount"},{"type":"cgroup"}]
+    uidMappings [{"containerID":0,"hostID":1879048192,"size":1},{"containerID":1000,"hostID":1879048193,"size":1}]
+    gidMappings [{"containerID":0,"hostID":1879048192,"size":1},{"containerID":1000,"hostID":1879048193,"size":1}]
+    maskedPaths ["/proc/kcore"]
+    readonlyPaths ["/proc/sys"]
+    0 {"destination":"/proc","type":"proc","source":"proc","options":["nosuid","noexec","nodev"]}
+    1 {"source":"/usr","destination":"/usr","type":"bind","options":["bind","nosuid","ro","nodev"]}
+    2 {"source":"/run/hotcell/i/rootfs/dev-source","destination":"/dev","type":"bind","options":["bind","nosuid","ro","nodev"]}
+    3 {"source":"/dev/null","destination":"/dev/null","type":"bind","options":["bind","nosuid","noexec"]}
+    4 {"destination":"/tmp","type":"tmpfs","source":"tmpfs","options":["nosuid","nodev","mode=1777","size=67108864","nr_inodes=16384"]}
+    5 {"source":"/run/hotcell/i/kits/0","destination":"/run/hotcell","type":"bind","options":["bind","nosuid","ro","nodev","noexec"]}"
   `);
 });
