@@ -166,7 +166,9 @@ async function driversPage(): Promise<string> {
     toEnforcement({
       runtime: { name, path: '', label: '' },
       rootless: !withCgroups,
-      cgroups: withCgroups ? { version: 2, root: '' } : { version: 'none', problem: '', delegable: true },
+      cgroups: withCgroups
+        ? { version: 2, top: '', root: '' }
+        : { version: 'none', problem: '', delegable: true },
     });
   const columns: readonly (readonly [heading: string, enforcement: Enforcement])[] = [
     ['oci: crun, runc', oci('crun', true)],

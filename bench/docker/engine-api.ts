@@ -71,7 +71,9 @@ export class EngineApi {
         body === undefined ? {} : { 'content-type': kind, 'content-length': Buffer.byteLength(body) };
       const options = { socketPath: this.#socket, agent: this.#agent, method, path, headers };
       const sent = request(options, resolve);
-      sent.on('error', reject);
+      sent.on('error', (cause) =>
+        reject(new Error(`docker: ${method} ${path}: ${cause.message}`, { cause })),
+      );
       sent.end(body);
     });
   }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { LANGUAGES, type LanguageName } from '../support/hello.ts';
+import { note } from '../support/progress.ts';
 import { startService, stopService } from '../support/services.ts';
 import { HttpClient } from './http-client.ts';
 
@@ -106,6 +107,11 @@ function untilReady(child: ChildProcess): Promise<string> {
     child.stdout?.on('data', listen);
     child.stderr?.on('data', listen);
     child.on('error', reject);
-    child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${output}`)));
+    child.on('exit', (code, signal) => {
+      const words = `a server ended with ${signal ?? code}: ${output}`;
+      // Nobody waits for this once it has been ready; what was asked of it fails on its own.
+      if (!child.killed) note(words);
+      reject(new Error(words));
+    });
   });
 }

@@ -36,7 +36,9 @@ export class HttpClient {
           resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
         );
       });
-      sent.on('error', reject);
+      sent.on('error', (cause) =>
+        reject(new Error(`${method} ${this.#url}${path}: ${cause.message}`, { cause })),
+      );
       sent.end(body);
     });
   }

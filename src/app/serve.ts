@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
+import { isIPv4, type AddressInfo } from 'node:net';
 import * as z from 'zod';
 import type { Note } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
@@ -60,7 +60,10 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
 
 /** SECURITY: whoever reaches the port runs code; beyond this machine that needs a key or somebody's explicit word. */
 function requireSafeListening(config: Config): void {
-  const loopback = config.host === 'localhost' || config.host === '::1' || config.host.startsWith('127.');
+  const loopback =
+    config.host === 'localhost' ||
+    config.host === '::1' ||
+    (isIPv4(config.host) && config.host.startsWith('127.'));
   if (loopback || config.apiKey !== undefined || config.allowAnonymous) return;
   throw new HotcellError(
     'CONFIG_INVALID',

@@ -1,9 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Cell, CellSpec, Isolation } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Enforcement } from '../core/enforcement.ts';
-import { HotcellError } from '../core/errors.ts';
 import type { ExecEvent, ExecOutcome, KillCause, Usage } from '../core/exec.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
@@ -136,7 +134,6 @@ const succeed: Play = (cell) => {
   cell.say('out\n');
   cell.exit();
 };
-const hang: Play = () => {};
 
 describe('a run', () => {
   test('[CX-01] tells what the program did and where', async () => {
@@ -289,56 +286,6 @@ describe('limits of a request', () => {
       });
     },
   );
-});
-
-describe('cancelling', () => {
-  test('[CX-18] a caller who goes away ends the program', async () => {
-    const caller = new AbortController();
-    const { run, runs, cells, reported } = makeRuns([() => queueMicrotask(() => caller.abort())]);
-    await expect(run({}, { signal: caller.signal })).rejects.toMatchObject({ code: 'CANCELLED' });
-    await nextTurn();
-    expect(cells[0]).toMatchObject({ kills: ['cancelled'], disposals: 1 });
-    expect({ load: runs.load, reported }).toEqual({ load: { running: 0, waiting: 0 }, reported: [] });
-  });
-
-  test('[CX-18] a server that stops says so to who is running', async () => {
-    const stopping = new AbortController();
-    const reason = new HotcellError('SHUTTING_DOWN', 'the server is stopping');
-    const stop: Play = () => queueMicrotask(() => stopping.abort(reason));
-    const { run, cells } = makeRuns([stop], { stopping: stopping.signal });
-    await expect(run()).rejects.toBe(reason);
-    expect(cells[0]?.kills).toEqual(['cancelled']);
-  });
-
-  test('[CX-18] a server that has stopped makes no cell', async () => {
-    const reason = new HotcellError('SHUTTING_DOWN', 'the server is stopping');
-    const { run, cells } = makeRuns([succeed], { stopping: AbortSignal.abort(reason) });
-    await expect(run()).rejects.toBe(reason);
-    expect(cells).toHaveLength(0);
-  });
-
-  test('[CX-18] a server that stops says so to who waits', async () => {
-    const stopping = new AbortController();
-    const { run } = makeRuns([hang], { stopping: stopping.signal, running: 1 });
-    const outcomes = Promise.allSettled([run(), run()]);
-    await nextTurn();
-    stopping.abort(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
-    const codes = (await outcomes).map(
-      (end) => end.status === 'rejected' && (end.reason as HotcellError).code,
-    );
-    expect(codes).toEqual(['SHUTTING_DOWN', 'SHUTTING_DOWN']);
-  });
-
-  test('[CX-18] a program that ended before the caller went away has a result', async () => {
-    const caller = new AbortController();
-    const { run } = makeRuns([
-      (cell) => {
-        succeed(cell);
-        caller.abort();
-      },
-    ]);
-    expect(await run({}, { signal: caller.signal })).toMatchObject({ exitCode: 0 });
-  });
 });
 
 test('[CX-02] the languages are listed with their state', () => {

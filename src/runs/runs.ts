@@ -84,20 +84,14 @@ export class OneShotRuns implements Runs {
         options.onOutput?.(stream, bytes);
       };
       for (let attempt = 1; ; attempt++) {
+        const mayRetry = (): boolean => attempt < ATTEMPTS && !streamed && !signal.aborted;
         try {
-          return await this.#runOnce({
-            request,
-            language,
-            bounds,
-            signal,
-            onOutput,
-            isLastTry: attempt === ATTEMPTS,
-          });
+          return await this.#runOnce({ request, language, bounds, signal, onOutput, mayRetry });
         } catch (error) {
           // A lost cell has left no trace outside itself, so running again is safe as long as nobody saw output.
           const { code, message } = toHotcellError(error);
           const lost = code === 'CELL_LOST' || code === 'CELL_START_FAILED';
-          if (!lost || streamed || attempt === ATTEMPTS || signal.aborted) throw error;
+          if (!lost || !mayRetry()) throw error;
           this.#options.log.warn(
             { language: request.language, error: message },
             'cell lost, trying another one',
@@ -152,7 +146,7 @@ export class OneShotRuns implements Runs {
     bounds: Bounds;
     signal: AbortSignal;
     onOutput: OutputListener;
-    isLastTry: boolean;
+    mayRetry: () => boolean;
   }): Promise<RunResult> {
     const { pool, limits, keptBytes } = this.#options;
     const { request, bounds } = run;
@@ -171,7 +165,7 @@ export class OneShotRuns implements Runs {
       });
       if (end.outcome.kind === 'cancelled') throw toCancelError(run.signal);
       // Believed only while there is another try: a program could say the same of itself.
-      if (!run.isLastTry && isBootstrapFailure(end))
+      if (run.mayRetry() && isBootstrapFailure(end))
         throw new HotcellError('CELL_LOST', `${cell.name} was unusable`);
       const result = this.#toResult(run, taken, end);
       this.#report(result);

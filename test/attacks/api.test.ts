@@ -179,8 +179,7 @@ describe('clients that misbehave', () => {
     await expectServes(server);
   });
 
-  // Defect: the cells that were booted for clients that left are all kept, however small the pool is meant to be.
-  test.fails('[CX-08] clients that left do not blow the pool up', async () => {
+  test('[CX-08] clients that left do not blow the pool up', async () => {
     await settle(server);
     const ready = await readMetrics(server, 'hotcell_cells_ready');
     expect(Math.max(...ready.values())).toBeLessThanOrEqual(POOL_SIZE);

@@ -109,10 +109,14 @@ export async function runCode(
   language: string,
   body: object | string,
 ): Promise<ExecuteReply> {
-  const { status, body: reply } = await server.execute(
-    language,
-    typeof body === 'string' ? { code: body } : body,
-  );
+  const { status, body: reply } = await server
+    .execute(language, typeof body === 'string' ? { code: body } : body)
+    .catch((error: unknown) => {
+      // "fetch failed" tells nobody why; the last words of a server that died do.
+      const { exitCode, signalCode } = server.process;
+      const state = `exit code ${exitCode}, signal ${signalCode}: ${server.output.slice(-2000)}`;
+      throw new Error(`no answer from the server (${state})`, { cause: error });
+    });
   assert.equal(status, 200, JSON.stringify(reply));
   return reply;
 }

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fillPlaceholders, type CellSpec } from '../../core/cell.ts';
-import { LEAF } from './cgroup.ts';
+import { LEAF, toRuntimePath } from './cgroup.ts';
 import { toConfigJson } from './config-json.ts';
 import { toChannelMounts, type FifoKit } from './fifo-kit.ts';
 import type { HostIdentity } from './identity.ts';
@@ -14,7 +14,7 @@ export interface BundleInput {
   readonly folder: string;
   readonly identity: HostIdentity;
   readonly kit: FifoKit;
-  /** The cell's cgroup, from the top of the hierarchy. */
+  /** The cell's cgroup, from the folder that is ours. */
   readonly cgroupPath: string;
 }
 
@@ -24,6 +24,7 @@ const PLACES = { workdir: WORKDIR_IN_CELL, guest: GUEST_IN_CELL };
 export async function writeBundle(site: OciSite, input: BundleInput): Promise<void> {
   const { spec, identity } = input;
   const { ownKernel } = site.cli.traits;
+  const { cgroups } = site.host;
   const argv =
     spec.main === undefined
       ? ['sh', '{guest}/idle.sh']
@@ -40,7 +41,8 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
       readOnly: site.rootfs.readOnly,
       devices: site.rootfs.devices,
       channel: toChannelMounts(input.kit, CHANNEL_IN_CELL, ownKernel),
-      cgroupsPath: site.host.cgroups.version === 'none' ? undefined : join(input.cgroupPath, LEAF),
+      cgroupsPath:
+        cgroups.version === 'none' ? undefined : toRuntimePath(cgroups, join(input.cgroupPath, LEAF)),
       // gVisor's kernel is the filter; it would take ours only without the errno that makes libraries fall back.
       seccomp: ownKernel ? undefined : toSeccompProfile(process.arch),
       limitsProcesses: ownKernel,

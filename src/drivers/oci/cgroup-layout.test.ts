@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toCgroupLayout } from './cgroup-layout.ts';
+import { toCgroupLayout, toDelegated } from './cgroup-layout.ts';
 
 /** One line of /proc/self/mountinfo for each mount. */
 function mountinfo(...mounts: readonly [type: string, point: string, options: string][]): string {
@@ -18,7 +18,19 @@ const v1 = (folder: string): [string, string, string] => ['cgroup', `/sys/fs/cgr
 const ALL_V1 = ['cpu', 'cpuacct', 'memory', 'devices', 'pids'].map((name) => v1(name));
 
 test('[CX-09] v2 alone', () => {
-  expect(toCgroupLayout(mountinfo(V2))).toEqual({ version: 2, root: '/sys/fs/cgroup' });
+  expect(toCgroupLayout(mountinfo(V2))).toEqual({
+    version: 2,
+    top: '/sys/fs/cgroup',
+    root: '/sys/fs/cgroup',
+  });
+});
+
+test.each([
+  ['in the delegated cgroup, or below it', '/a/run.scope', ['/cg/a/run.scope', '/cg/a']],
+  ['where an earlier start moved its neighbours', '/a/run.scope/hotcell-aside', ['/cg/a/run.scope']],
+  ['at the top of a cgroup namespace', '/', ['/cg']],
+])('[CX-09] without root: %s', (_where, own, folders) => {
+  expect(toDelegated('/cg', own)).toEqual(folders);
 });
 
 test('[CX-09] v1 alone, every hierarchy listed', () => {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 /** Controllers that keep our promises. v1 counts CPU time in a controller of its own. */
 const V1_CONTROLLERS = ['cpu', 'cpuacct', 'memory', 'pids'] as const;
@@ -18,7 +18,13 @@ export type CgroupLayout =
       /** A cgroup2 mount beside the v1 ones: crun refuses this unless the mount is hidden from it. */
       readonly hybrid: boolean;
     }
-  | { readonly version: 2; readonly root: string }
+  | {
+      readonly version: 2;
+      /** The mount point, from which a runtime counts. */
+      readonly top: string;
+      /** The folder that is ours to divide: the mount point itself, or a part of it that was delegated. */
+      readonly root: string;
+    }
   | {
       readonly version: 'none';
       readonly problem: string;
@@ -51,7 +57,7 @@ export function toCgroupLayout(mountinfo: string): CgroupLayout {
   if (v1.length === 0) {
     return v2 === undefined
       ? { version: 'none', problem: 'no cgroup file system is mounted', delegable: false }
-      : { version: 2, root: v2.point };
+      : { version: 2, top: v2.point, root: v2.point };
   }
   const pointOf = (name: Controller): string => v1.find((mount) => mount.options.includes(name))?.point ?? '';
   const points = {
@@ -78,7 +84,7 @@ export function toCgroupLayout(mountinfo: string): CgroupLayout {
 export async function readCgroupLayout(): Promise<CgroupLayout> {
   const layout = toCgroupLayout(readFileSync('/proc/self/mountinfo', 'utf8'));
   if (layout.version === 'none') return layout;
-  return layout.version === 1 ? checkV1(layout) : checkV2(layout.root);
+  return layout.version === 1 ? checkV1(layout) : checkV2(layout.top);
 }
 
 async function checkV1(layout: CgroupLayout & { version: 1 }): Promise<CgroupLayout> {
@@ -91,11 +97,37 @@ async function checkV1(layout: CgroupLayout & { version: 1 }): Promise<CgroupLay
   };
 }
 
+/** Where the processes go that were in the delegated cgroup itself: one with processes cannot be divided. */
+export const ASIDE = 'hotcell-aside';
+
+/**
+ * The folders that may have been delegated to a process in `own`, most likely first. systemd starts a service or scope
+ * in the very cgroup that it delegates; with DelegateSubgroup= in one below, which has no controllers of its own.
+ */
+export function toDelegated(top: string, own: string): string[] {
+  if (own === '/') return [top];
+  const folder = join(top, own);
+  return basename(folder) === ASIDE ? [dirname(folder)] : [folder, dirname(folder)];
+}
+
 /** Root uses the top of the hierarchy; anybody else the part that was delegated, which is where we are. */
 async function checkV2(top: string): Promise<CgroupLayout> {
   const own = readFileSync('/proc/self/cgroup', 'utf8').match(/^0::(.*)$/m)?.[1] ?? '/';
-  const root = process.geteuid?.() === 0 ? top : join(top, own, '..');
-  const closed = await unwritable([root, join(root, 'cgroup.subtree_control')]);
+  const [first = top, ...others] = process.geteuid?.() === 0 ? [top] : toDelegated(top, own);
+  const layout = await checkDelegated(top, first);
+  for (const root of others) {
+    if (layout.version === 2) break;
+    const other = await checkDelegated(top, root);
+    if (other.version === 2) return other;
+  }
+  return layout;
+}
+
+async function checkDelegated(top: string, root: string): Promise<CgroupLayout> {
+  const closed = await unwritable([
+    root,
+    ...['procs', 'subtree_control'].map((name) => join(root, `cgroup.${name}`)),
+  ]);
   if (closed !== undefined)
     return { version: 'none', problem: `${closed} cannot be written: nothing is delegated`, delegable: true };
   const available = existsSync(join(root, 'cgroup.controllers'))
@@ -108,7 +140,7 @@ async function checkV2(top: string): Promise<CgroupLayout> {
       problem: `cgroup controllers not delegated: ${missing.join(', ')}`,
       delegable: true,
     };
-  return { version: 2, root };
+  return { version: 2, top, root };
 }
 
 async function unwritable(paths: readonly string[]): Promise<string | undefined> {

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DEFAULT_LIMITS } from '../../core/limits.ts';
 import type { CgroupLayout } from './cgroup-layout.ts';
-import { CellCgroup, toCgroupPlan } from './cgroup.ts';
+import { CellCgroup, toCgroupPlan, toRuntimePath } from './cgroup.ts';
 import { toTraits } from './runtime-traits.ts';
 
 const MiB = 1024 ** 2;
-const V2 = { version: 2, root: '/cg' } as const;
+const V2 = { version: 2, top: '/cg', root: '/cg' } as const;
 const V1: CgroupLayout & { version: 1 } = {
   version: 1,
   mounts: { cpu: '/cg/cpu,cpuacct', cpuacct: '/cg/cpu,cpuacct', memory: '/cg/memory', pids: '/cg/pids' },
@@ -70,6 +70,20 @@ describe('the plan', () => {
   });
 });
 
+describe('the path for the runtime', () => {
+  test.each([
+    ['v1', V1, '/hotcell/i/c'],
+    ['v2', V2, '/hotcell/i/c'],
+    [
+      'a delegated part of v2',
+      { ...V2, root: '/cg/user.slice/run.scope' },
+      '/user.slice/run.scope/hotcell/i/c',
+    ],
+  ] as const)('[CX-09] %s: from the mount point', (_version, layout, path) => {
+    expect(toRuntimePath(layout, '/hotcell/i/c')).toBe(path);
+  });
+});
+
 describe('a cgroup', () => {
   let root = '';
   beforeEach(() => {
@@ -79,7 +93,7 @@ describe('a cgroup', () => {
 
   /** A folder where the kernel's files would be: what is written can be read back, and counters can be made up. */
   async function create(counters: Record<string, string>, runtime: 'crun' | 'runsc' = 'crun') {
-    const layout = { version: 2, root } as const;
+    const layout = { version: 2, top: root, root } as const;
     const folder = join(root, 'c');
     const creating = CellCgroup.create(layout, '/c', DEFAULT_LIMITS, toTraits(runtime));
     // The kernel makes these with the folder; here the first write makes the folder's existence known.

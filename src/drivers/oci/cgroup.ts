@@ -1,10 +1,11 @@
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import type { ReachableLimit, Usage } from '../../core/exec.ts';
+import { HotcellError } from '../../core/errors.ts';
 import { errnoOf } from '../process/errno.ts';
 import type { Limits } from '../../core/limits.ts';
-import type { CgroupLayout } from './cgroup-layout.ts';
+import { ASIDE, type CgroupLayout } from './cgroup-layout.ts';
 import { NO_OVERHEAD, type Overhead, type RuntimeTraits } from './runtime-traits.ts';
 
 const CPU_PERIOD_US = 100_000;
@@ -193,7 +194,7 @@ function openIfThere(file: string): number | undefined {
   try {
     return openSync(file, 'r');
   } catch (error) {
-    if (OPTIONAL.test(file)) return undefined;
+    if (OPTIONAL.test(basename(file))) return undefined;
     throw error;
   }
 }
@@ -203,14 +204,19 @@ async function writeLimit(file: string, value: string): Promise<void> {
     await writeFile(file, value);
   } catch (error) {
     // SECURITY: a limit that cannot be set must fail the cell; only the ones a kernel may lack are passed over.
-    if (!OPTIONAL.test(file)) throw error;
+    if (!OPTIONAL.test(basename(file))) throw error;
   }
 }
 
-/** The mount points under which a runtime or we make folders. */
+/** The folders under which a runtime or we make folders: mount points, or what was delegated. */
 export function hierarchiesOf(layout: CgroupLayout): readonly string[] {
   if (layout.version === 'none') return [];
   return layout.version === 2 ? [layout.root] : layout.hierarchies;
+}
+
+/** One of our cgroups as a runtime wants it named: from the mount point. */
+export function toRuntimePath(layout: CgroupLayout & { version: 1 | 2 }, path: string): string {
+  return layout.version === 1 ? path : join('/', relative(layout.top, layout.root), path);
 }
 
 /** Makes the folders that hold the cells of one instance, with the controllers switched on below them. */
@@ -221,12 +227,33 @@ export async function makeInstanceCgroup(layout: CgroupLayout, path: string): Pr
       await mkdir(join(mount, path), { recursive: true });
     return;
   }
+  await clearOut(layout.root);
   let folder = layout.root;
   for (const part of ['', ...path.split('/').filter((word) => word !== '')]) {
     folder = join(folder, part);
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, 'cgroup.subtree_control'), '+cpu +memory +pids');
   }
+}
+
+/**
+ * Only a cgroup without processes can give controllers to those below it, unless it is the kernel's very top one, which
+ * has no type. What was started in the one that was delegated, we among it, moves one level down, as Docker in Docker does.
+ */
+async function clearOut(folder: string): Promise<void> {
+  if (!existsSync(join(folder, 'cgroup.type'))) return;
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const members = (await readFile(join(folder, 'cgroup.procs'), 'utf8'))
+      .split('\n')
+      .filter((pid) => pid !== '');
+    if (members.length === 0) return;
+    await mkdir(join(folder, ASIDE), { recursive: true });
+    // One that has ended meanwhile cannot be moved; one that forks is found at the next look.
+    for (const pid of members) await writeFile(join(folder, ASIDE, 'cgroup.procs'), pid).catch(() => {});
+  }
+  throw new HotcellError('DRIVER_UNAVAILABLE', `cannot move the processes out of ${folder}`, {
+    hint: 'Give Hotcell a cgroup of its own: systemd-run with -p Delegate=yes, or a container with its own cgroup and pid namespace.',
+  });
 }
 
 /** Kills what still runs below `path` and removes the folders, in every hierarchy. */

@@ -16,7 +16,7 @@ export interface ExecPlace {
   readonly cli: RuntimeCli;
   readonly kits: FifoKits;
   readonly cgroups: CgroupLayout;
-  /** The cgroup that the runtime made for the cell, from the hierarchy's top. */
+  /** The cgroup that the runtime made for the cell, from the folder that is ours. */
   readonly cellCgroup: string;
   readonly cellId: string;
   readonly bundle: string;

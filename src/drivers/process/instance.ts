@@ -132,8 +132,11 @@ async function isOurFolder(directory: string): Promise<boolean> {
 
 /** The cells' own users must get through to their bundles, though they need not list anything on the way. */
 async function requireSearchable(directory: string): Promise<void> {
-  const { mode } = await lstat(directory);
-  if ((mode & 0o001) === 0) {
+  const { mode, uid } = await lstat(directory);
+  const euid = process.geteuid?.();
+  // Without root the cells have our own id, for which /run/user/<id> is open.
+  const needed = euid !== 0 && uid === euid ? 0o100 : 0o001;
+  if ((mode & needed) === 0) {
     throw new HotcellError(
       'DRIVER_UNAVAILABLE',
       `cells cannot get through ${directory}: only its owner may search it`,

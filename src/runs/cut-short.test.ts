@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Cell } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
-import type { ExecEvent } from '../core/exec.ts';
+import type { ExecEvent, KillCause } from '../core/exec.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
@@ -11,7 +11,7 @@ import { EventQueue } from '../lib/event-queue.ts';
 import { HotPool } from '../pool/hot-pool.ts';
 import { BOOTSTRAP_FAILURE, READY_BYTE } from '../pool/job-frame.ts';
 import type { RunResult } from './run.ts';
-import { OneShotRuns } from './runs.ts';
+import { OneShotRuns, type RunsOptions } from './runs.ts';
 
 const NO_USAGE = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
 const NEVER = new AbortController().signal;
@@ -23,6 +23,14 @@ interface Program {
 }
 type Play = (program: Program) => void;
 
+/** What was done to the cells of one test. */
+interface Seen {
+  cells: number;
+  disposals: number;
+  reported: number;
+  readonly kills: KillCause[];
+}
+
 const succeed: Play = (program) => {
   program.say('out\n');
   program.exit();
@@ -30,7 +38,7 @@ const succeed: Play = (program) => {
 const lose: Play = (program) => program.lose();
 
 /** As much of a cell as one run touches; its program follows the script once it has its job. */
-function makeCell(id: string, play: Play, onDispose: () => void): Cell {
+function makeCell(id: string, play: Play, seen: Seen): Cell {
   const events = new EventQueue<ExecEvent>();
   const program: Program = {
     say: (text, type = 'stdout') => events.push({ type, bytes: new TextEncoder().encode(text) }),
@@ -41,9 +49,14 @@ function makeCell(id: string, play: Play, onDispose: () => void): Cell {
     lose: () => events.fail(new HotcellError('CELL_LOST', 'ended from outside')),
   };
   events.push({ type: 'stdout', bytes: Uint8Array.of(READY_BYTE) });
-  const main = { events, write() {}, closeStdin: () => play(program), kill: () => Promise.resolve() };
+  const kill = (cause: KillCause): Promise<void> => {
+    seen.kills.push(cause);
+    events.push({ type: 'exit', outcome: { kind: 'cancelled' }, usage: NO_USAGE });
+    return Promise.resolve();
+  };
+  const main = { events, write() {}, closeStdin: () => play(program), kill };
   const dispose = (): Promise<void> => {
-    onDispose();
+    seen.disposals++;
     return Promise.resolve();
   };
   return {
@@ -57,12 +70,12 @@ function makeCell(id: string, play: Play, onDispose: () => void): Cell {
 }
 
 /** The real use case and the real pool on scripted cells, one script for each. */
-function makeRuns(scripts: readonly Play[]) {
-  const seen = { cells: 0, disposals: 0, reported: 0 };
+function makeRuns(scripts: readonly Play[], changes: Partial<RunsOptions> = {}) {
+  const seen: Seen = { cells: 0, disposals: 0, reported: 0, kills: [] };
   const create: Driver['create'] = () => {
     const play = scripts[seen.cells];
     if (play === undefined) return Promise.reject(new HotcellError('CELL_START_FAILED', 'no more cells'));
-    return Promise.resolve(makeCell(String(++seen.cells), play, () => seen.disposals++));
+    return Promise.resolve(makeCell(String(++seen.cells), play, seen));
   };
   const shared = {
     languages: { lua: Language.parse({ extension: 'lua', command: ['lua', '{filepath}'] }) },
@@ -89,6 +102,7 @@ function makeRuns(scripts: readonly Play[]) {
     stopping: NEVER,
     imageName: () => 'host:lua',
     onRun: () => void seen.reported++,
+    ...changes,
   });
   const request = { language: 'lua', code: '', args: [], env: {}, files: [], stdin: new Uint8Array() };
   const run = (options: Partial<Parameters<OneShotRuns['run']>[1]> = {}): Promise<RunResult> =>
@@ -100,7 +114,7 @@ describe('a lost cell', () => {
   test('[CX-16] is replaced by another one, and the caller sees nothing of it', async () => {
     const { run, seen } = makeRuns([lose, succeed]);
     expect(await run()).toMatchObject({ cellId: '2', stdout: { text: 'out\n' } });
-    expect(seen).toEqual({ cells: 2, disposals: 2, reported: 1 });
+    expect(seen).toEqual({ cells: 2, disposals: 2, reported: 1, kills: [] });
   });
 
   test('[CX-16] is replaced twice at most', async () => {
@@ -176,8 +190,7 @@ describe('a cell that cannot take its job', () => {
     expect(await run()).toMatchObject({ exitCode: 70, stderr: { text: 'hotcell: cannot read the job\n' } });
   });
 
-  // DEFECT: with a listener (`hotcell run`) there is no other try, yet the program's own exit 70 becomes CELL_LOST.
-  test.fails('[CX-04, WB-03] a program that says so to a listener gets its result, too', async () => {
+  test('[CX-04, WB-03] a program that says so to a listener gets its result, too', async () => {
     const { run } = makeRuns([failToBoot]);
     expect(await run({ onOutput: () => {} })).toMatchObject({ exitCode: 70 });
   });
@@ -193,5 +206,55 @@ describe('a cell that cannot take its job', () => {
     const { run, seen } = makeRuns([play, succeed]);
     await run();
     expect(seen.cells).toBe(1);
+  });
+});
+
+describe('cancelling', () => {
+  test('[CX-18] a caller who goes away ends the program', async () => {
+    const caller = new AbortController();
+    const { run, runs, seen } = makeRuns([() => queueMicrotask(() => caller.abort())]);
+    await expect(run({ signal: caller.signal })).rejects.toMatchObject({ code: 'CANCELLED' });
+    await nextTurn();
+    expect(seen).toEqual({ cells: 1, disposals: 1, reported: 0, kills: ['cancelled'] });
+    expect(runs.load).toEqual({ running: 0, waiting: 0 });
+  });
+
+  test('[CX-18] a server that stops says so to who is running', async () => {
+    const stopping = new AbortController();
+    const reason = new HotcellError('SHUTTING_DOWN', 'the server is stopping');
+    const stop: Play = () => queueMicrotask(() => stopping.abort(reason));
+    const { run, seen } = makeRuns([stop], { stopping: stopping.signal });
+    await expect(run()).rejects.toBe(reason);
+    expect(seen.kills).toEqual(['cancelled']);
+  });
+
+  test('[CX-18] a server that has stopped makes no cell', async () => {
+    const reason = new HotcellError('SHUTTING_DOWN', 'the server is stopping');
+    const { run, seen } = makeRuns([succeed], { stopping: AbortSignal.abort(reason) });
+    await expect(run()).rejects.toBe(reason);
+    expect(seen.cells).toBe(0);
+  });
+
+  test('[CX-18] a server that stops says so to who waits', async () => {
+    const stopping = new AbortController();
+    const { run } = makeRuns([() => {}], { stopping: stopping.signal, running: 1 });
+    const outcomes = Promise.allSettled([run(), run()]);
+    await nextTurn();
+    stopping.abort(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
+    const codes = (await outcomes).map(
+      (end) => end.status === 'rejected' && (end.reason as HotcellError).code,
+    );
+    expect(codes).toEqual(['SHUTTING_DOWN', 'SHUTTING_DOWN']);
+  });
+
+  test('[CX-18] a program that ended before the caller went away has a result', async () => {
+    const caller = new AbortController();
+    const { run } = makeRuns([
+      (program) => {
+        succeed(program);
+        caller.abort();
+      },
+    ]);
+    expect(await run({ signal: caller.signal })).toMatchObject({ exitCode: 0 });
   });
 });

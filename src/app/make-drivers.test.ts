@@ -1,0 +1,41 @@
+import { statSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { SILENT_LOG } from '../core/log.ts';
+import { Config } from './config.ts';
+import { DRIVER_NAMES, bundledTools, chooseDriver, makeDriver } from './make-drivers.ts';
+
+const configOf = (settings: object): Config => Config.parse(settings);
+
+describe('the choice of a driver', () => {
+  test('[SC-04] without a word of the operator it is one with walls', () => {
+    expect(chooseDriver(configOf({}))).toBe('oci');
+  });
+
+  test('[SC-04] auto is never subprocess, whatever was given up', () => {
+    const weaker = Config.shape.weaker.unwrap().element.options;
+    expect(chooseDriver(configOf({ driver: 'auto', weaker }))).toBe('oci');
+  });
+
+  test.each(DRIVER_NAMES)('[SC-04] %s can be asked for by its name', (driver) => {
+    expect(chooseDriver(configOf({ driver }))).toBe(driver);
+  });
+
+  test.each(DRIVER_NAMES)('%s is made under its own name', (name) => {
+    expect(makeDriver(name, configOf({}), SILENT_LOG).name).toBe(name);
+  });
+
+  test('the settings know the same drivers', () => {
+    expect(Config.shape.driver.unwrap().options).toEqual(['auto', ...DRIVER_NAMES]);
+  });
+});
+
+test('[SC-04] subprocess makes no cell unless every promise it cannot keep was given up', async () => {
+  const driver = makeDriver('subprocess', configOf({ weaker: ['cpus'] }), SILENT_LOG);
+  const spec = { name: 'x', kind: 'run', limits: configOf({}).limits } as const;
+  await expect(driver.create(spec)).rejects.toMatchObject({ code: 'POLICY_UNENFORCEABLE' });
+  expect(driver.list()).toEqual([]);
+});
+
+test.each(bundledTools())('[CX-02] the bundled $name is a program', ({ path }) => {
+  expect(statSync(path).mode & 0o111).not.toBe(0);
+});

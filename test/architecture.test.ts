@@ -1,0 +1,203 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const list = (...patterns: string[]): string[] => globSync(patterns, { cwd: ROOT }).toSorted();
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+
+const SOURCES = list('src/**/*.{ts,js}');
+const PRODUCT = SOURCES.filter((file) => !file.endsWith('.test.ts'));
+/** What is mounted into cells; the rest of guest/ tests it. */
+const GUEST = list('guest/*.sh', 'guest/bootstrap/**/*.*');
+const FOLDERS = list('src/*/tsconfig.json').map((file) => basename(dirname(file)));
+
+const IMPORT = /(?:\bfrom|\bimport|\bimport\(|\brequire\()\s*['"]([^'"]+)['"]/g;
+
+function importsOf(file: string): string[] {
+  return [...read(file).matchAll(IMPORT)].map((match) => match[1] ?? '');
+}
+
+/** The folder of src that a relative import leads to. */
+function folderOf(file: string, path: string): string | undefined {
+  return /^src\/([^/]+)\//.exec(normalize(join(dirname(file), path)))?.[1];
+}
+
+function referencesOf(folder: string): string[] {
+  const { references } = JSON.parse(read(`src/${folder}/tsconfig.json`)) as {
+    references: { path: string }[];
+  };
+  return references.map(({ path }) => basename(path)).toSorted();
+}
+
+function arrowsOf(folder: string): string[] {
+  const files = PRODUCT.filter((file) => file.startsWith(`src/${folder}/`));
+  const targets = files.flatMap((file) =>
+    importsOf(file)
+      .filter((path) => path.startsWith('.'))
+      .map((path) => folderOf(file, path)),
+  );
+  return [...new Set(targets)]
+    .filter((target) => target !== undefined && target !== folder)
+    .toSorted() as string[];
+}
+
+/** Lines with something on them that is no comment. */
+function countCodeLines(text: string): number {
+  const withoutBlocks = text.replace(/\/\*[\s\S]*?\*\//g, '');
+  return withoutBlocks.split('\n').filter((line) => !/^\s*(\/\/.*|#.*)?$/.test(line)).length;
+}
+
+describe('layers', () => {
+  /** Who may know whom. An arrow more is a decision, not a detail. */
+  const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+    lib: [],
+    core: ['lib'],
+    wire: ['core', 'lib'],
+    drivers: ['core', 'lib'],
+    pool: ['core', 'lib'],
+    runs: ['core', 'lib', 'pool'],
+    http: ['core', 'lib', 'runs', 'wire'],
+    app: ['core', 'drivers', 'http', 'lib', 'pool', 'runs', 'wire'],
+    cli: ['app', 'core', 'lib', 'runs', 'wire'],
+  };
+
+  test('every folder is a project of its own, and the compiler builds them all', () => {
+    const { references } = JSON.parse(read('tsconfig.json')) as { references: { path: string }[] };
+    const built = references.map(({ path }) => path).filter((path) => path.startsWith('src/'));
+    expect(built.map((path) => basename(path)).toSorted()).toEqual([...FOLDERS].toSorted());
+    expect(FOLDERS.toSorted()).toEqual(Object.keys(ALLOWED).toSorted());
+    const known = [...FOLDERS, ...FOLDERS.map((folder) => folder)];
+    expect(PRODUCT.filter((file) => !known.includes(file.split('/')[1] ?? ''))).toEqual([]);
+  });
+
+  test.each(FOLDERS)('%s refers to what it may know', (folder) => {
+    expect(referencesOf(folder)).toEqual(ALLOWED[folder]);
+  });
+
+  test.each(FOLDERS)('%s imports only what it refers to', (folder) => {
+    expect(arrowsOf(folder).filter((target) => !referencesOf(folder).includes(target))).toEqual([]);
+  });
+
+  test('no import leaves src', () => {
+    const outside = PRODUCT.flatMap((file) =>
+      importsOf(file)
+        .filter((path) => path.startsWith('.') && folderOf(file, path) === undefined)
+        .map((path) => `${file}: ${path}`),
+    );
+    expect(outside).toEqual([]);
+  });
+
+  test.each(['lib', 'core', 'wire'])('%s knows nothing of Node', (folder) => {
+    const files = PRODUCT.filter((file) => file.startsWith(`src/${folder}/`));
+    const words = files.filter((file) => /['"]node:|\bprocess\.|\bBuffer\b/.test(read(file)));
+    expect(words).toEqual([]);
+  });
+});
+
+describe('a forbidden import', () => {
+  let copy = '';
+  beforeAll(() => {
+    copy = mkdtempSync(join(tmpdir(), 'hotcell-architecture-'));
+    cpSync(join(ROOT, 'src'), join(copy, 'src'), { recursive: true });
+    for (const file of ['package.json', 'tsconfig.base.json']) cpSync(join(ROOT, file), join(copy, file));
+    symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  });
+  afterAll(() => rmSync(copy, { recursive: true }));
+
+  function compile(folder: string): { status: number | null; stdout: string } {
+    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const { status, stdout } = spawnSync(process.execPath, [compiler, '-b', join(copy, 'src', folder)], {
+      encoding: 'utf8',
+      cwd: copy,
+    });
+    return { status, stdout };
+  }
+
+  test.each([
+    ['core', '../drivers/oci/driver.ts', 'OciDriver'],
+    ['http', '../drivers/oci/driver.ts', 'OciDriver'],
+    ['drivers', '../pool/hot-pool.ts', 'HotPool'],
+    ['lib', '../core/errors.ts', 'HotcellError'],
+  ])('from %s to %s does not compile', (folder, target, name) => {
+    const file = join(copy, 'src', folder, 'forbidden.ts');
+    writeFileSync(file, `import { ${name} } from '${target}';\nexport const forbidden = ${name};\n`);
+    try {
+      const { status, stdout } = compile(folder);
+      expect(status).not.toBe(0);
+      expect(stdout).toContain('TS6307');
+      expect(stdout).toContain(target.replace('..', 'src').replace(/^src/, '/src'));
+    } finally {
+      rmSync(file);
+    }
+  });
+
+  test('is the only thing that stops the compiler', () => {
+    expect(compile('http')).toEqual({ status: 0, stdout: '' });
+  });
+});
+
+describe('habits', () => {
+  test('only src/app reads the environment', () => {
+    const readers = PRODUCT.filter((file) =>
+      /\bprocess\.env\b|\benv\b.*from 'node:process'/.test(read(file)),
+    );
+    expect(readers.filter((file) => !file.startsWith('src/app/'))).toEqual([]);
+  });
+
+  test('no file has more than 300 lines of code', () => {
+    const long = [...SOURCES, ...GUEST].filter((file) => countCodeLines(read(file)) > 300);
+    expect(long).toEqual([]);
+  });
+
+  test('every file is named after what it holds', () => {
+    const banned = /^(.*-)?(utils?|helpers?|common|misc|types?|manager|base|impl|index)\.[a-z]+$/;
+    expect([...SOURCES, ...GUEST].filter((file) => banned.test(basename(file)))).toEqual([]);
+  });
+
+  test('file names are lower-case words with hyphens', () => {
+    expect(
+      SOURCES.filter((file) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.(ts|js)$/.test(basename(file))),
+    ).toEqual([]);
+  });
+
+  test('[SC-03] nothing passes through a shell of the host', () => {
+    const shell =
+      /\bexec(File)?Sync\b|\bspawnSync\b|shell:\s*true|import\s*\{[^}]*\bexec\b[^}]*\}\s*from 'node:child_process'/;
+    expect(PRODUCT.filter((file) => shell.test(read(file)))).toEqual([]);
+  });
+
+  test('[SC-03] code is never made from text', () => {
+    expect(PRODUCT.filter((file) => /\beval\(|new Function\(|node:vm/.test(read(file)))).toEqual([]);
+  });
+
+  test('[CX-12] what is mounted into cells needs no package', () => {
+    const scripts = GUEST.filter((file) => /\.(ts|cjs)$/.test(file));
+    const packages = scripts.flatMap((file) =>
+      importsOf(file)
+        .filter((path) => !/^(node:|bun:|\.)/.test(path))
+        .map((path) => `${file}: ${path}`),
+    );
+    expect(scripts).not.toEqual([]);
+    expect(packages).toEqual([]);
+  });
+
+  test('every package that is imported is declared, and no other', () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const imported = PRODUCT.flatMap((file) => importsOf(file)).filter((path) => !/^(node:|\.)/.test(path));
+    const names = imported.map((path) =>
+      path
+        .split('/')
+        .slice(0, path.startsWith('@') ? 2 : 1)
+        .join('/'),
+    );
+    // Run in cells, not imported.
+    const interpreters = ['bun', 'node'];
+    expect([...new Set([...names, ...interpreters])].toSorted()).toEqual(
+      Object.keys(dependencies).toSorted(),
+    );
+  });
+});
