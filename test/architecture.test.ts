@@ -15,10 +15,10 @@ const PRODUCT = SOURCES.filter((file) => !file.endsWith('.test.ts'));
 const GUEST = list('guest/*.sh', 'guest/bootstrap/**/*.*');
 const FOLDERS = list('src/*/tsconfig.json').map((file) => basename(dirname(file)));
 
-const IMPORT = /(?:\bfrom|\bimport|\bimport\(|\brequire\()\s*['"]([^'"]+)['"]/g;
+const IMPORT = /^(?:import|export)\b[^'"`;=]*?'([^'\n]+)';$|\b(?:import|require)\(\s*'([^'\n]+)'\s*\)/gm;
 
 function importsOf(file: string): string[] {
-  return [...read(file).matchAll(IMPORT)].map((match) => match[1] ?? '');
+  return [...read(file).matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? '');
 }
 
 /** The folder of src that a relative import leads to. */
@@ -38,11 +38,9 @@ function arrowsOf(folder: string): string[] {
   const targets = files.flatMap((file) =>
     importsOf(file)
       .filter((path) => path.startsWith('.'))
-      .map((path) => folderOf(file, path)),
+      .map((path) => folderOf(file, path) ?? 'outside'),
   );
-  return [...new Set(targets)]
-    .filter((target) => target !== undefined && target !== folder)
-    .toSorted() as string[];
+  return [...new Set(targets)].filter((target) => target !== folder);
 }
 
 /** Lines with something on them that is no comment. */
@@ -70,8 +68,7 @@ describe('layers', () => {
     const built = references.map(({ path }) => path).filter((path) => path.startsWith('src/'));
     expect(built.map((path) => basename(path)).toSorted()).toEqual([...FOLDERS].toSorted());
     expect(FOLDERS.toSorted()).toEqual(Object.keys(ALLOWED).toSorted());
-    const known = [...FOLDERS, ...FOLDERS.map((folder) => folder)];
-    expect(PRODUCT.filter((file) => !known.includes(file.split('/')[1] ?? ''))).toEqual([]);
+    expect(PRODUCT.filter((file) => !FOLDERS.includes(file.split('/')[1] ?? ''))).toEqual([]);
   });
 
   test.each(FOLDERS)('%s refers to what it may know', (folder) => {
@@ -82,18 +79,9 @@ describe('layers', () => {
     expect(arrowsOf(folder).filter((target) => !referencesOf(folder).includes(target))).toEqual([]);
   });
 
-  test('no import leaves src', () => {
-    const outside = PRODUCT.flatMap((file) =>
-      importsOf(file)
-        .filter((path) => path.startsWith('.') && folderOf(file, path) === undefined)
-        .map((path) => `${file}: ${path}`),
-    );
-    expect(outside).toEqual([]);
-  });
-
   test.each(['lib', 'core', 'wire'])('%s knows nothing of Node', (folder) => {
     const files = PRODUCT.filter((file) => file.startsWith(`src/${folder}/`));
-    const words = files.filter((file) => /['"]node:|\bprocess\.|\bBuffer\b/.test(read(file)));
+    const words = files.filter((file) => /from 'node:|\bprocess\.[a-z]|\bBuffer\b/.test(read(file)));
     expect(words).toEqual([]);
   });
 });
@@ -129,7 +117,7 @@ describe('a forbidden import', () => {
       const { status, stdout } = compile(folder);
       expect(status).not.toBe(0);
       expect(stdout).toContain('TS6307');
-      expect(stdout).toContain(target.replace('..', 'src').replace(/^src/, '/src'));
+      expect(stdout).toContain(target.replace('../', '/src/'));
     } finally {
       rmSync(file);
     }
