@@ -15,7 +15,8 @@ const PRODUCT = SOURCES.filter((file) => !file.endsWith('.test.ts'));
 const GUEST = list('guest/*.sh', 'guest/bootstrap/**/*.*');
 const FOLDERS = list('src/*/tsconfig.json').map((file) => basename(dirname(file)));
 
-const IMPORT = /^(?:import|export)\b[^'"`;=]*?'([^'\n]+)';$|\b(?:import|require)\(\s*'([^'\n]+)'\s*\)/gm;
+const IMPORT =
+  /^(?:import |(?:import|export)\b[^'"`;=]*? from )'([^'\n]+)'|\b(?:import|require)\('([^'\n]+)'\)/gm;
 
 function importsOf(file: string): string[] {
   return [...read(file).matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? '');

@@ -172,10 +172,10 @@ export class LanguagePool {
     const index = this.#ready.indexOf(hot);
     if (index === -1) return;
     this.#ready.splice(index, 1);
-    const { language, log, now } = this.#options;
+    const { language, log } = this.#options;
     log.warn({ language, cell: hot.cell.name }, 'a waiting cell was lost');
     // Cells that all die as soon as they are ready would otherwise be booted without end.
-    this.#quickLosses = now() - readyAt < SHORTEST_LIFE_MS ? this.#quickLosses + 1 : 0;
+    this.#quickLosses = this.#options.now() - readyAt < SHORTEST_LIFE_MS ? this.#quickLosses + 1 : 0;
     if (this.#quickLosses > this.#options.size) this.#backOff();
     this.refill();
   }

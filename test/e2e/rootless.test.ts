@@ -1,0 +1,183 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { toCgroupLayout } from '../../src/drivers/oci/cgroup-layout.ts';
+import { findProgram } from '../../src/drivers/oci/runtime.ts';
+import { findTraces } from '../support/leftovers.ts';
+import { countMarked, makeMarker } from '../support/live-server.ts';
+import { isRoot, testThatNeeds } from '../support/needs.ts';
+import { tmpdirOnTmpfs } from '../support/server.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const NOBODY = 65534;
+const SECRET = 'the secret of the caller';
+
+/** Why nobody cannot be played here. */
+function whyNot(): string | undefined {
+  if (!isRoot) return 'only root can become somebody else';
+  const missing = ['crun', 'unshare', 'setpriv'].filter((name) => findProgram(name) === undefined);
+  return missing.length === 0 ? undefined : `${missing.join(', ')} is not installed`;
+}
+const rootlessTest = testThatNeeds(whyNot());
+
+/** The folder of cgroup v2 that a plain user would make his cgroups in belongs to nobody, the user. */
+function isDelegated(): boolean {
+  const layout = toCgroupLayout(readFileSync('/proc/self/mountinfo', 'utf8'));
+  if (layout.version !== 2) return false;
+  const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1] ?? '/';
+  return statSync(join(layout.root, dirname(own))).uid === NOBODY;
+}
+
+/** Without root there is nobody to keep these: cgroups are root's, and the only id to map is the caller's. */
+const MISSING = [...(isDelegated() ? [] : ['cpus', 'memoryBytes', 'processes']), 'identity'];
+
+let folder = '';
+let server: Server | undefined;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdirOnTmpfs(), 'hotcell-rootless-'));
+  chmodSync(folder, 0o711);
+  for (const [name, mode] of [
+    ['state', 0o711],
+    ['home', 0o700],
+  ] as const) {
+    mkdirSync(join(folder, name), { mode });
+    chmodSync(join(folder, name), mode);
+    chownSync(join(folder, name), NOBODY, NOBODY);
+  }
+  mkdirSync(join(folder, 'checkout'));
+  writeFileSync(join(folder, 'home/secret.txt'), SECRET, { mode: 0o644 });
+  chownSync(join(folder, 'home/secret.txt'), NOBODY, NOBODY);
+  server = createServer();
+  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+});
+afterAll(() => {
+  server?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Becomes nobody in a mount namespace of its own, where the checkout can be reached whatever lies above it. */
+const BECOME_NOBODY = `
+  set -eu
+  checkout=$1 seen=$2 folder=$3; shift 3
+  mount --bind "$checkout" "$seen"
+  cd /
+  exec setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
+    HOME="$folder/home" HOTCELL_STATE_DIR="$folder/state" "$seen/node_modules/node/bin/node" "$seen/src/cli/main.ts" "$@"
+`;
+
+function runAsNobody(code: string, ...args: string[]) {
+  const words = ['-m', 'sh', '-c', BECOME_NOBODY, 'sh', ROOT, join(folder, 'checkout'), folder];
+  const { status, stdout, stderr } = spawnSync(
+    'unshare',
+    [...words, 'run', '-', '--language', 'bash', '--json', ...args],
+    { encoding: 'utf8', input: code },
+  );
+  if (!stdout.startsWith('{')) throw new Error(`the command said: ${stderr}`);
+  return { status, reply: JSON.parse(stdout) as Record<string, unknown> };
+}
+
+/** What a program says inside, with everything given up that cannot be had. */
+function sayInside(code: string): string {
+  const { reply } = runAsNobody(code, '--weaker', MISSING.join(','));
+  expect(reply).toMatchObject({ exit_code: 0 });
+  return (reply['stdout'] as { text: string }).text;
+}
+
+describe('without root', () => {
+  rootlessTest('[SC-04] what nobody enforces is refused by name, and nothing runs', () => {
+    const { status, reply } = runAsNobody('echo ran');
+    expect(status).toBe(125);
+    expect(reply).toEqual({
+      code: 'POLICY_UNENFORCEABLE',
+      detail: `nobody enforces: ${MISSING.join(', ')}`,
+      hint: expect.stringContaining(`--weaker ${MISSING.join(',')}`) as unknown,
+    });
+    expect(readdirSync(join(folder, 'state'))).toEqual([]);
+  });
+
+  rootlessTest('[SC-04] giving up a part is not giving up all', () => {
+    const { status, reply } = runAsNobody('echo ran', '--weaker', MISSING.slice(1).join(','));
+    expect(status).toBe(125);
+    expect(reply).toMatchObject({ detail: `nobody enforces: ${MISSING[0]}` });
+  });
+
+  rootlessTest('[SC-04] with these given up it runs, and the result says who enforces what', () => {
+    const { status, reply } = runAsNobody('echo ran', '--weaker', MISSING.join(','));
+    expect(status).toBe(0);
+    expect(reply).toMatchObject({
+      stdout: { text: 'ran\n' },
+      isolation: {
+        driver: 'oci',
+        enforcement: {
+          ...Object.fromEntries(MISSING.map((promise) => [promise, 'nobody'])),
+          network: 'kernel',
+          filesystem: 'kernel',
+          processView: 'kernel',
+          syscalls: 'kernel',
+        },
+      },
+    });
+  });
+
+  rootlessTest('[SC-03] the program is user 1000 without any capability', () => {
+    const told = sayInside("id -u; id -g; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status");
+    expect(told.replace(/[\t ]+/g, ' ').split('\n')).toEqual([
+      '1000',
+      '1000',
+      'CapEff: 0000000000000000',
+      'CapBnd: 0000000000000000',
+      'NoNewPrivs: 1',
+      '',
+    ]);
+  });
+
+  rootlessTest('[SC-03] there is no network, not even to a server on this machine', () => {
+    const address = server?.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const told = sayInside(`tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '
+(echo x >/dev/tcp/127.0.0.1/${port}) 2>/dev/null && echo reached || echo refused`);
+    expect(told).toBe('lo\nrefused\n');
+  });
+
+  rootlessTest('[SC-03] the files are those of the cell', () => {
+    expect(sayInside('cat /etc/passwd; ls -d /root /home /var 2>/dev/null; true')).toBe(
+      'root:x:0:0::/:/usr/sbin/nologin\nrunner:x:1000:1000::/tmp:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n',
+    );
+  });
+
+  rootlessTest('[SC-03] the home of the caller cannot be read, although its owner runs the cell', () => {
+    const file = join(folder, 'home/secret.txt');
+    const ways = [file, `/proc/1/root${file}`, `/proc/self/cwd/../${file}`];
+    const told = sayInside(`cat ${ways.join(' ')} 2>/dev/null; echo $?; echo $HOME`);
+    expect(told).toBe('1\n/tmp\n');
+  });
+
+  rootlessTest('[SC-03] only the processes of the cell are seen', () => {
+    expect(sayInside('ls /proc | grep -cE "^[0-9]+$"').trim()).toMatch(/^[1-6]$/);
+  });
+
+  rootlessTest('[SC-02] nothing is left afterwards', () => {
+    const marker = makeMarker();
+    expect(sayInside(`sleep ${marker} & echo started`)).toBe('started\n');
+    expect(countMarked(marker)).toBe(0);
+    expect(findTraces(join(folder, 'state'))).toEqual({
+      processes: [],
+      cgroups: [],
+      mounts: [],
+      folders: [],
+    });
+  });
+});
