@@ -29,18 +29,6 @@ const wait = (words: string[], program: Program): Promise<Outcome> => {
 
 const text = (value: string): string => `${Buffer.byteLength(value)}\n${value}`;
 
-const init = (words: string[], env: Record<string, string>): Promise<Outcome> => {
-  freshFolder({});
-  return run(
-    ['/bin/sh', join(guest, 'init.sh'), join(folder, 'made'), ...words],
-    { HOTCELL_WIRING: 'inherit', ...env },
-    Buffer.from('input'),
-    false,
-  );
-};
-
-const lines = (output: string): string[] => output.split('\n').toSorted();
-
 describe('command.sh', () => {
   test('executes the command with the arguments and leaves stdin alone', async () => {
     const outcome = await wait(['cat'], {
@@ -91,24 +79,5 @@ describe('the frame', () => {
         status: 70,
       });
     }
-  });
-});
-
-describe('init.sh', () => {
-  test('makes the file and passes stdin, the words and the exit status on', async () => {
-    const outcome = await init(['sh', '-c', 'cat; echo "[$0]"; stat -c %a made; exit 5', 'a b'], {});
-    expect(outcome).toEqual({ stdout: 'input[a b]\n644\n', stderr: '', status: 5, signal: null });
-  });
-
-  test('adds nothing to the environment', async () => {
-    freshFolder({});
-    const bare = await run(['env'], { file: 'kept' }, Buffer.of(), false);
-
-    expect(lines((await init(['env'], { file: 'kept' })).stdout)).toEqual(lines(bare.stdout));
-  });
-
-  test('tells of a signal', async () => {
-    const outcome = await init(['sh', '-c', 'kill -KILL $$'], {});
-    expect(outcome).toMatchObject({ stderr: 'Killed\n', status: 137 });
   });
 });

@@ -45,7 +45,7 @@ describe('an address that other machines reach', () => {
     'localhost.example.org',
   ])('may be %s, too', async (host) => {
     const hooks = { onReady() {}, onProgress() {} };
-    await expect(serve(Config.parse({ host }), hooks)).rejects.toThrow(REFUSAL);
+    await expect(serve(Config.parse({ host, rootfs: '/nowhere' }), hooks)).rejects.toThrow(REFUSAL);
   });
 
   test.each<[string, string[], Record<string, string>]>([

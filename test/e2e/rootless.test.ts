@@ -33,12 +33,12 @@ function whyNot(): string | undefined {
 }
 const rootlessTest = testThatNeeds(whyNot());
 
-/** The folder of cgroup v2 that a plain user would make his cgroups in belongs to nobody, the user. */
+/** A part of cgroup v2 was handed to nobody, the user: the cgroup that we are in, or the one above. */
 function isDelegated(): boolean {
   const layout = toCgroupLayout(readFileSync('/proc/self/mountinfo', 'utf8'));
   if (layout.version !== 2) return false;
   const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1] ?? '/';
-  return statSync(join(layout.root, dirname(own))).uid === NOBODY;
+  return [own, dirname(own)].some((path) => statSync(join(layout.root, path)).uid === NOBODY);
 }
 
 /** Without root there is nobody to keep these: cgroups are root's, and the only id to map is the caller's. */
