@@ -101,7 +101,7 @@ export class HotPool {
     for (const [language, pool] of this.#pools) {
       if (clock.now() - pool.lastUsedAt < idleMs) continue;
       const removed = await pool.rest();
-      log.info({ language, removed }, 'idle cells removed');
+      if (removed > 0) log.info({ language, removed }, 'idle cells removed');
     }
   }
 

@@ -1,4 +1,4 @@
-import type { ExecOutcome, Usage } from '../core/exec.ts';
+import type { ExecOutcome, KillCause, Usage } from '../core/exec.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
 import type { HotCell } from '../pool/hot-cell.ts';
 import type { OutputListener } from './run.ts';
@@ -26,8 +26,12 @@ export async function supervise(hot: HotCell, options: Supervision): Promise<Sup
   const stdout = new CappedBytes(options.keptBytes);
   const stderr = new CappedBytes(options.keptBytes);
   const startedAt = performance.now();
-  const timer = setTimeout(() => void hot.main.kill('wallTimeMs'), options.wallTimeMs);
-  const cancel = (): void => void hot.main.kill('cancelled');
+  // A kill that fails must not end the server, and the program must end all the same.
+  const kill = (cause: KillCause): void => {
+    hot.main.kill(cause).catch(() => hot.cell.dispose().catch(() => {}));
+  };
+  const timer = setTimeout(() => kill('wallTimeMs'), options.wallTimeMs);
+  const cancel = (): void => kill('cancelled');
   options.signal.addEventListener('abort', cancel);
   try {
     hot.main.write(options.input);
@@ -44,7 +48,7 @@ export async function supervise(hot: HotCell, options: Supervision): Promise<Sup
       options.onOutput?.(event.type, event.bytes);
       if (!flooded && stdout.total + stderr.total > options.outputBytes) {
         flooded = true;
-        void hot.main.kill('outputBytes');
+        kill('outputBytes');
       }
     }
     throw new Error('the events of an exec ended without exit');

@@ -108,7 +108,10 @@ function toProcess(request: ExecRequest, bounds: ExecBounds): unknown {
     cwd: request.cwd ?? '/tmp',
     noNewPrivileges: true,
     capabilities: { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] },
-    rlimits: [{ type: 'RLIMIT_NOFILE', hard: files, soft: files }],
+    rlimits: [
+      { type: 'RLIMIT_NOFILE', hard: files, soft: files },
+      { type: 'RLIMIT_CORE', hard: 0, soft: 0 },
+    ],
   };
 }
 

@@ -9,6 +9,7 @@ const TMPFS_MAGIC = 0x01021994;
 const OWNER_FILE = 'owner.json';
 const UNFINISHED = '.new-';
 const INSTANCE_ID = /^[0-9a-f]{12}$/;
+const UNFINISHED_ID = /^\.new-[0-9a-f]{12}$/;
 
 /** One living process that owns cells: a folder for its bundles, and a name for its cgroups. */
 export interface Instance {
@@ -64,7 +65,7 @@ export async function deadInstances(stateDirectory: string): Promise<Instance[]>
   const dead: Instance[] = [];
   for (const id of names) {
     const directory = join(stateDirectory, id);
-    if (id.startsWith(UNFINISHED)) {
+    if (UNFINISHED_ID.test(id)) {
       const { mtimeMs } = await lstat(directory).catch(() => ({ mtimeMs: Date.now() }));
       if (Date.now() - mtimeMs > 60_000) await rm(directory, { recursive: true, force: true });
       continue;
@@ -121,8 +122,11 @@ async function makeStateDirectory(directory: string): Promise<void> {
       },
     );
   }
-  await chmod(directory, 0o711);
-  await requireSearchable(dirname(directory));
+  // Only a folder that is ours alone is opened for search; one with other things in it keeps its mode.
+  const names = await readdir(directory);
+  const isOursAlone = names.every((name) => INSTANCE_ID.test(name) || UNFINISHED_ID.test(name));
+  if (isOursAlone) await chmod(directory, 0o711);
+  await requireSearchable(directory);
 }
 
 async function isOurFolder(directory: string): Promise<boolean> {
