@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fillPlaceholders, type CellSpec } from '../../core/cell.ts';
 import { LEAF, toRuntimePath } from './cgroup.ts';
@@ -52,4 +52,14 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
   );
   await mkdir(input.folder, { recursive: true, mode: 0o711 });
   await writeFile(join(input.folder, 'config.json'), JSON.stringify(config));
+}
+
+export async function removeBundle(folder: string): Promise<void> {
+  try {
+    // As a rule there is one file; removing whatever there may be takes several times as long.
+    await unlink(join(folder, 'config.json'));
+    await rmdir(folder);
+  } catch {
+    await rm(folder, { recursive: true, force: true });
+  }
 }

@@ -1,5 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cell, CellSpec, Isolation } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
@@ -7,10 +5,10 @@ import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import type { CellCgroup } from './cgroup.ts';
 import type { Channel } from './channel.ts';
 import { toOutcome } from './outcome.ts';
+import type { RuntimeProcess } from './keeper.ts';
 import type { RuntimeCli } from './runtime.ts';
 
 const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
-const RUNTIME_WORDS_KEPT = 4096;
 const GRACE_MS = 2000;
 
 export interface OciCellParts {
@@ -18,7 +16,7 @@ export interface OciCellParts {
   readonly spec: CellSpec;
   readonly isolation: Isolation;
   readonly cli: RuntimeCli;
-  readonly runtime: ChildProcess;
+  readonly runtime: RuntimeProcess;
   readonly channel: Channel;
   readonly cgroup: CellCgroup | undefined;
   startExec(request: ExecRequest): Promise<Exec>;
@@ -33,18 +31,12 @@ export class OciCell implements Cell {
   readonly gone: Promise<void>;
   readonly #parts: OciCellParts;
   #killCause: KillCause | undefined;
-  #runtimeWords = '';
   #mainEnded = false;
   #runtimeEnded = false;
 
   constructor(parts: OciCellParts) {
     this.#parts = parts;
-    const { channel, runtime } = parts;
-    for (const stream of [runtime.stdout, runtime.stderr]) {
-      stream?.on('data', (chunk: Buffer) => {
-        this.#runtimeWords = (this.#runtimeWords + chunk.toString()).slice(-RUNTIME_WORDS_KEPT);
-      });
-    }
+    const { channel } = parts;
     this.main = {
       events: channel.queue,
       write: (bytes) => channel.write(bytes),
@@ -69,7 +61,7 @@ export class OciCell implements Cell {
 
   async #live(): Promise<void> {
     const { channel, runtime } = this.#parts;
-    const runtimeEnded = Promise.race([once(runtime, 'close'), once(runtime, 'error')]).then(() => {
+    const runtimeEnded = runtime.ended.then(() => {
       this.#runtimeEnded = true;
       channel.hangUp();
     });
@@ -81,13 +73,13 @@ export class OciCell implements Cell {
 
   /** The streams end a little before the runtime has tidied up: the answer need not wait for that. */
   #announceEnd(): void {
-    const { channel } = this.#parts;
+    const { channel, runtime } = this.#parts;
     this.#mainEnded = true;
     const usage = this.#readUsage();
     channel.letGo();
     const outcome = toOutcome(channel.programEnd, this.#killCause, usage);
     if (outcome === undefined) {
-      const words = this.#runtimeWords.trim();
+      const words = runtime.words().trim();
       channel.queue.fail(
         words === ''
           ? new HotcellError('CELL_LOST', `cell ${this.name} was ended from outside`)
@@ -111,8 +103,9 @@ export class OciCell implements Cell {
     return this.#parts.startExec(request);
   }
 
-  async limitMemory(bytes: number): Promise<void> {
-    await this.#parts.cgroup?.limitMemory(bytes);
+  limitMemory(bytes: number): Promise<void> {
+    this.#parts.cgroup?.limitMemory(bytes);
+    return Promise.resolve();
   }
 
   /** Ends a cell that has become unusable; whoever waits for its program learns that the cell was lost. */
@@ -130,8 +123,7 @@ export class OciCell implements Cell {
       // Not there yet, or just gone.
       await sleep(Math.min(100, 5 + attempt * 5));
     }
-    // The runtime does not get hold of its container: end the runtime, the clean-up deletes the container by force.
-    if (!this.#runtimeEnded) this.#parts.runtime.kill('SIGKILL');
+    if (!this.#runtimeEnded) await cli.delete(id);
   }
 
   async dispose(): Promise<void> {

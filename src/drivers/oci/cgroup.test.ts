@@ -135,7 +135,7 @@ describe('a cgroup', () => {
 
   test('[CX-09] the memory of a running cell can be changed, on top of what the runtime needs', async () => {
     const { cgroup, folder } = await create(COUNTERS, 'runsc');
-    await cgroup.limitMemory(512 * MiB);
+    cgroup.limitMemory(512 * MiB);
     expect(readFileSync(join(folder, 'memory.max'), 'utf8')).toBe(String(512 * MiB + GVISOR.memoryBytes));
   });
 

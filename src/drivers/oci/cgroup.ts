@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import type { ReachableLimit, Usage } from '../../core/exec.ts';
@@ -119,11 +119,8 @@ export class CellCgroup {
     await Promise.all(plan.folders.map((folder) => mkdir(folder)));
     // Out of memory, the kernel ends that other kernel with all its processes: nobody is left to hold the leaf.
     if (ownKernel) await Promise.all(plan.leaves.map((folder) => mkdir(folder)));
-    for (const [file, value] of plan.limits) await writeLimit(file, value);
-    for (const name of ['cpu', 'memoryPeak'] as const) {
-      const descriptor = openIfThere(plan.stats[name]);
-      if (descriptor !== undefined) cgroup.#stats.set(name, descriptor);
-    }
+    // Unlike making or removing cgroups this does not wait for the kernel's cgroup lock.
+    for (const [file, value] of plan.limits) writeLimit(file, value);
     return cgroup;
   }
 
@@ -146,18 +143,19 @@ export class CellCgroup {
   }
 
   #read(name: FileName): string | undefined {
-    const descriptor = this.#stats.get(name);
+    const descriptor = this.#stats.get(name) ?? openIfThere(this.#plan.stats[name]);
     if (descriptor === undefined) return undefined;
+    this.#stats.set(name, descriptor);
     const buffer = Buffer.allocUnsafe(1024);
     return buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
   }
 
-  async limitMemory(granted: number): Promise<void> {
+  limitMemory(granted: number): void {
     const bytes = granted + this.#overheadBytes;
     // v1 keeps limit ≤ memsw at every moment, so the order depends on the direction.
     const files = bytes > this.#memoryBytes ? this.#plan.memory.toReversed() : this.#plan.memory;
     this.#memoryBytes = bytes;
-    for (const file of files) await writeLimit(file, String(bytes));
+    for (const file of files) writeLimit(file, String(bytes));
   }
 
   /**
@@ -193,15 +191,15 @@ function countIn(files: readonly string[], counter: string): number {
 function openIfThere(file: string): number | undefined {
   try {
     return openSync(file, 'r');
-  } catch (error) {
-    if (OPTIONAL.test(basename(file))) return undefined;
-    throw error;
+  } catch {
+    // A counter that this kernel lacks, or a cell that is gone.
+    return undefined;
   }
 }
 
-async function writeLimit(file: string, value: string): Promise<void> {
+function writeLimit(file: string, value: string): void {
   try {
-    await writeFile(file, value);
+    writeFileSync(file, value);
   } catch (error) {
     // SECURITY: a limit that cannot be set must fail the cell; only the ones a kernel may lack are passed over.
     if (!OPTIONAL.test(basename(file))) throw error;

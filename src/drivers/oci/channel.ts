@@ -142,7 +142,7 @@ export class Channel {
 }
 
 /** Opens a FIFO for writing and closes it again: wakes whoever waits for a writer. */
-function touchWriteEnd(path: string): void {
+export function touchWriteEnd(path: string): void {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
   } catch (error) {

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cell, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { deadInstances, defaultStateDirectory } from '../process/instance.ts';
-import { writeBundle } from './bundle.ts';
+import { removeBundle, writeBundle } from './bundle.ts';
 import { OciCell } from './cell.ts';
 import { CellCgroup, LEAF, hierarchiesOf, removeCgroups } from './cgroup.ts';
 import { Channel } from './channel.ts';
 import { startExec } from './exec.ts';
-import { MountNamespace } from './mount-namespace.ts';
+import { Keeper } from './keeper.ts';
 import { probeOci, toHiddenMounts } from './probe.ts';
 import { BASE_ENV } from './rootfs.ts';
 import { toContainerIds } from './runtime.ts';
@@ -106,8 +106,8 @@ export class OciDriver implements Driver {
       this.#cells.delete(id);
       if (site.cli.knows(id)) await site.cli.delete(id);
       cgroup?.close();
-      await removeCgroups(hierarchiesOf(cgroups), cgroupPath);
-      await rm(folder, { recursive: true, force: true });
+      await removeCgroups(site.hierarchies, cgroupPath);
+      await removeBundle(folder);
       site.kits.giveBack(kit);
     };
     try {
@@ -126,7 +126,7 @@ export class OciDriver implements Driver {
       isolation: site.isolation,
       cli: site.cli,
       channel: new Channel(kit, ['out', 'err', 'status']),
-      runtime: site.cli.run(id, folder),
+      runtime: site.keeper.start(site.cli.toRunWords(id, folder), kit.log),
       cgroup,
       startExec: (request) =>
         startExec(
@@ -149,11 +149,10 @@ export class OciDriver implements Driver {
     if (dead.length === 0) return [];
     const { host } = await probeOci(this.#options);
     if (host === undefined) return [];
-    const hidden = toHiddenMounts(host);
-    await using namespace = hidden === undefined ? undefined : await MountNamespace.open(hidden);
+    await using keeper = await Keeper.open(toHiddenMounts(host));
     const reclaimed: string[] = [];
     for (const instance of dead) {
-      const cli = toCli(host, instance, namespace);
+      const cli = toCli(host, instance, keeper);
       killStrayRuntimes(runtimeDirectoryOf(instance));
       const entries = await readdir(runtimeDirectoryOf(instance)).catch(() => []);
       for (const id of toContainerIds(entries)) {

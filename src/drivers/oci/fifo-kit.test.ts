@@ -64,7 +64,7 @@ describe('kits', () => {
 });
 
 describe('mounts', () => {
-  const kit = { directory: '/kits/0', path: (name: string) => `/kits/0/${name}` };
+  const kit = { directory: '/kits/0', log: '/kits/0.log', path: (name: string) => `/kits/0/${name}` };
 
   test('[SC-03] a plain runtime gets the folder, read-only', () => {
     expect(toChannelMounts(kit, '/run/hotcell', false)).toEqual([

@@ -13,6 +13,8 @@ const BATCH = 8;
  */
 export interface FifoKit {
   readonly directory: string;
+  /** For the words of the runtime itself; outside the folder, since that is seen in the cell. */
+  readonly log: string;
   path(name: (typeof FIFO_NAMES)[number]): string;
 }
 
@@ -50,7 +52,7 @@ export class FifoKits {
     // gVisor looks up the mounts from inside the cell's user namespace, so that must get past this folder.
     await mkdir(this.#directory, { recursive: true, mode: 0o711 });
     for (const kit of kits) await mkdir(kit.directory, { recursive: true, mode: 0o700 });
-    const paths = kits.flatMap((kit) => FIFO_NAMES.map((name) => kit.path(name)));
+    const paths = kits.flatMap((kit) => [kit.log, ...FIFO_NAMES.map((name) => kit.path(name))]);
     const result = await runCommand(['mkfifo', '-m', '666', ...paths]);
     if (result.code !== 0)
       throw new HotcellError('DRIVER_UNAVAILABLE', `mkfifo failed: ${result.stderr.trim()}`);
@@ -72,5 +74,5 @@ export function toChannelMounts(kit: FifoKit, destination: string, ownKernel: bo
 }
 
 function toKit(directory: string): FifoKit {
-  return { directory, path: (name) => join(directory, name) };
+  return { directory, log: `${directory}.log`, path: (name) => join(directory, name) };
 }

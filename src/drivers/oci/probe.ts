@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Note, Probe } from '../../core/driver.ts';
 import type { Enforcement } from '../../core/enforcement.ts';
 import { readCgroupLayout, type CgroupLayout } from './cgroup-layout.ts';
-import type { HiddenMounts } from './mount-namespace.ts';
+import type { HiddenMounts } from './keeper.ts';
 import { RUNTIMES, findProgram, findRuntime, type FoundRuntime, type RuntimeName } from './runtime.ts';
 import { toTraits } from './runtime-traits.ts';
 import { toSeccompProfile } from './seccomp.ts';

@@ -61,13 +61,10 @@ describe('the command line', () => {
     expect(stderr.trim().split('\n').toSorted()).toEqual(['LC_ALL', 'PATH', 'PWD']);
   });
 
-  test('[CX-12] run stays with the container', async () => {
-    const child = makeCli('crun').run('c1', '/bundle');
-    const [stdout] = await Promise.all([
-      child.stdout === null ? '' : text(child.stdout),
-      once(child, 'close'),
-    ]);
-    expect(stdout.trim().split('\n').slice(2)).toEqual(['run', '--bundle', '/bundle', 'c1']);
+  test('[CX-12] run is started where the keeper is, without the way there', () => {
+    const words = makeCli('crun', { prefix: ['env', 'HELPED=1'] }).toRunWords('c1', '/bundle');
+    expect(words.slice(-4)).toEqual(['run', '--bundle', '/bundle', 'c1']);
+    expect(words).not.toContain('env');
   });
 
   test.each([

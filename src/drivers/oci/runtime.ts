@@ -61,12 +61,13 @@ export class RuntimeCli {
   readonly traits: RuntimeTraits;
   readonly #program: string;
   readonly #flags: readonly string[];
+  readonly #inPlace: readonly string[];
   readonly #stateDirectory: string;
 
   constructor(options: {
     runtime: FoundRuntime;
     stateDirectory: string;
-    /** Put before every command: the way into the mount namespace, if one is needed. */
+    /** Put before every command that we start ourselves: the way to where the keeper is. */
     prefix: readonly string[];
     cgroups: boolean;
   }) {
@@ -74,16 +75,15 @@ export class RuntimeCli {
     const [program, ...rest] = [...options.prefix, runtime.path];
     this.traits = toTraits(runtime.name);
     this.#program = program;
-    this.#flags = [...rest, '--root', stateDirectory, ...globalFlags(runtime.name, options.cgroups)];
+    const flags = ['--root', stateDirectory, ...globalFlags(runtime.name, options.cgroups)];
+    this.#flags = [...rest, ...flags];
+    this.#inPlace = [runtime.path, ...flags];
     this.#stateDirectory = stateDirectory;
   }
 
-  /**
-   * Starts a container and stays with it until it has ended and the runtime has removed it.
-   * Streams are pipes, never /dev/null, for the reason that runCommand gives.
-   */
-  run(id: string, bundle: string): ChildProcess {
-    return this.#spawn(['run', '--bundle', bundle, id], ['pipe', 'pipe', 'pipe']);
+  /** For the keeper: starts a container and stays with it until it has ended and the runtime has removed it. */
+  toRunWords(id: string, bundle: string): string[] {
+    return [...this.#inPlace, 'run', '--bundle', bundle, id];
   }
 
   exec(

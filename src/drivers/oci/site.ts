@@ -10,7 +10,7 @@ import { hierarchiesOf, makeInstanceCgroup, removeCgroups } from './cgroup.ts';
 import { toMaskablePaths, type MaskablePaths } from './config-json.ts';
 import { FifoKits } from './fifo-kit.ts';
 import { IdentityRange } from './identity.ts';
-import { MountNamespace } from './mount-namespace.ts';
+import { Keeper } from './keeper.ts';
 import { probeOci, type OciHost } from './probe.ts';
 import { makeRootfs, type Rootfs, type Tool } from './rootfs.ts';
 import { RuntimeCli, type RuntimeName } from './runtime.ts';
@@ -35,7 +35,9 @@ export interface OciSite {
   readonly rootfs: Rootfs;
   readonly kits: FifoKits;
   readonly identities: IdentityRange;
-  readonly namespace: MountNamespace | undefined;
+  readonly keeper: Keeper;
+  /** Where the runtime or we make cgroups; what is hidden from the runtime is left out. */
+  readonly hierarchies: readonly string[];
   readonly cli: RuntimeCli;
   readonly isolation: Isolation;
   readonly paths: MaskablePaths;
@@ -52,17 +54,18 @@ export async function openSite(options: OciOptions, onVanished: () => void): Pro
   if (host === undefined) throw new HotcellError('INTERNAL', 'a probe that succeeds must describe the host');
   requireEnforcement(probe.enforcement, options.weaker);
   const instance = await openInstance(options.stateDirectory ?? (await defaultStateDirectory()));
-  const namespace = host.hidden === undefined ? undefined : await MountNamespace.open(host.hidden);
+  const keeper = await Keeper.open(host.hidden);
   await makeInstanceCgroup(host.cgroups, cgroupPathOf(instance.id));
   const { guest, tools, rootfs } = options;
   return {
     host,
     instance,
-    namespace,
+    keeper,
+    hierarchies: hierarchiesOf(host.cgroups).filter((mount) => host.hidden?.paths.includes(mount) !== true),
     rootfs: await makeRootfs({ directory: join(instance.directory, 'rootfs'), base: rootfs, guest, tools }),
     kits: new FifoKits(join(instance.directory, 'kits')),
     identities: new IdentityRange(host.rootless),
-    cli: toCli(host, instance, namespace),
+    cli: toCli(host, instance, keeper),
     isolation: { driver: 'oci', runtime: probe.runtime, enforcement: probe.enforcement },
     paths: toMaskablePaths(existsSync),
     watcher: watchFor(instance.directory, onVanished),
@@ -70,18 +73,18 @@ export async function openSite(options: OciOptions, onVanished: () => void): Pro
 }
 
 /** The runtime's command line for the cells of an instance, also of one that is dead. */
-export function toCli(host: OciHost, instance: Instance, namespace: MountNamespace | undefined): RuntimeCli {
+export function toCli(host: OciHost, instance: Instance, keeper: Keeper): RuntimeCli {
   return new RuntimeCli({
     runtime: host.runtime,
     stateDirectory: runtimeDirectoryOf(instance),
-    prefix: namespace?.prefix ?? [],
+    prefix: keeper.prefix,
     cgroups: host.cgroups.version !== 'none',
   });
 }
 
-/** Somebody removed the folder or killed the holder of the namespace: no cell can be made here any more. */
+/** Somebody removed the folder or killed the keeper: no cell can be made here any more. */
 export function isBroken(site: OciSite): boolean {
-  return site.namespace?.ended === true || !existsSync(site.rootfs.path);
+  return site.keeper.ended || !existsSync(site.rootfs.path);
 }
 
 function watchFor(directory: string, onVanished: () => void): FSWatcher {
@@ -98,7 +101,7 @@ function watchFor(directory: string, onVanished: () => void): FSWatcher {
 export async function closeSite(site: OciSite): Promise<void> {
   site.watcher.close();
   await removeCgroups(hierarchiesOf(site.host.cgroups), cgroupPathOf(site.instance.id));
-  await site.namespace?.[Symbol.asyncDispose]();
+  await site.keeper[Symbol.asyncDispose]();
   await removeFolder(site.instance.directory);
 }
 

@@ -1,0 +1,117 @@
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, openSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { HotcellError } from '../../core/errors.ts';
+import { HELPER_ENV } from '../process/run-command.ts';
+import { touchWriteEnd } from './channel.ts';
+
+/** Mounts that must be hidden from the runtime, and whether we may do so as root or need a user namespace for it. */
+export interface HiddenMounts {
+  readonly paths: readonly string[];
+  readonly rootless: boolean;
+}
+
+/** A runtime that stays with its container. */
+export interface RuntimeProcess {
+  /** Resolves when the process and everything that shares its streams has ended. */
+  readonly ended: Promise<void>;
+  /** What it said, which is only something when it failed. */
+  words(): string;
+}
+
+const SCRIPT = fileURLToPath(new URL('keeper.bash', import.meta.url));
+const WORDS_KEPT = 4096;
+
+/**
+ * A small process that starts the runtimes: forking the server itself takes milliseconds of its event loop.
+ * It also holds the mount namespace in which some mounts are hidden from the runtime, if that is needed; the host
+ * sees no change. It ends with us, also after kill -9, because it waits for the end of its standard input.
+ */
+export class Keeper implements AsyncDisposable {
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #logs = new Set<string>();
+  /** What to put before a command that others start, so that it runs where the keeper does. */
+  readonly prefix: readonly string[];
+
+  private constructor(child: ChildProcessWithoutNullStreams, prefix: readonly string[]) {
+    this.#process = child;
+    this.prefix = prefix;
+    // What it had not started yet will never come: whoever waits for it learns that.
+    child.on('exit', () => this.#logs.forEach((log) => touchWriteEnd(log)));
+    child.stdin.on('error', () => {});
+  }
+
+  static async open(hidden: HiddenMounts | undefined): Promise<Keeper> {
+    const [program = '', ...words] = toCommand(hidden);
+    const child = spawn(program, words, { env: HELPER_ENV, stdio: ['pipe', 'pipe', 'pipe'] });
+    const errors: string[] = [];
+    child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
+    const started = await Promise.race([
+      once(child.stdout, 'data').then(() => true),
+      once(child, 'close').then(() => false),
+      once(child, 'error').then(() => false),
+    ]);
+    if (!started || child.pid === undefined) {
+      throw new HotcellError('DRIVER_UNAVAILABLE', `cannot start the keeper: ${errors.join('').trim()}`);
+    }
+    child.unref();
+    return new Keeper(child, hidden === undefined ? [] : toPrefix(hidden, child.pid));
+  }
+
+  /** `log` is a FIFO that nobody else uses. */
+  start(words: readonly string[], log: string): RuntimeProcess {
+    this.#logs.add(log);
+    let said = '';
+    const reader = new Socket({
+      fd: openSync(log, constants.O_RDONLY | constants.O_NONBLOCK),
+      readable: true,
+      writable: false,
+    });
+    reader.on('error', () => {});
+    reader.on('data', (bytes: Buffer) => {
+      said = (said + bytes.toString()).slice(-WORDS_KEPT);
+    });
+    const ended = new Promise<void>((resolve) => {
+      reader.on('close', () => {
+        this.#logs.delete(log);
+        resolve();
+      });
+    });
+    this.#process.stdin.write(`${[log, ...words].join('\0')}\0\0`);
+    if (this.ended) touchWriteEnd(log);
+    return { ended, words: () => said };
+  }
+
+  /** Nothing can be started any more. */
+  get ended(): boolean {
+    return this.#process.exitCode !== null || this.#process.signalCode !== null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.ended) return;
+    const closed = once(this.#process, 'close');
+    this.#process.ref();
+    this.#process.kill('SIGKILL');
+    await closed;
+  }
+}
+
+function toCommand(hidden: HiddenMounts | undefined): string[] {
+  const serve = 'echo ready; exec bash "$0"';
+  if (hidden === undefined) return ['sh', '-c', serve, SCRIPT];
+  // Paths come from the mount table, and as arguments: they are never part of the script.
+  const hide = hidden.rootless
+    ? 'for path; do mount -t tmpfs none "$path" || exit 1; done'
+    : 'for path; do umount "$path" || exit 1; done';
+  const flags = hidden.rootless ? ['-r', '-m'] : ['-m'];
+  return ['unshare', ...flags, 'sh', '-c', `${hide}; ${serve}`, SCRIPT, ...hidden.paths];
+}
+
+function toPrefix(hidden: HiddenMounts, pid: number): string[] {
+  const mount = `--mount=/proc/${pid}/ns/mnt`;
+  return hidden.rootless
+    ? ['nsenter', `--user=/proc/${pid}/ns/user`, mount, '--preserve-credentials', '--']
+    : ['nsenter', mount, '--'];
+}
