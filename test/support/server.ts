@@ -46,7 +46,14 @@ export class TestServer implements AsyncDisposable {
   static async start(options: ServerOptions = {}): Promise<TestServer> {
     const state = options.stateDirectory ?? makeStateDirectory();
     const child = spawn(process.execPath, [MAIN, 'up', '--port', '0', ...(options.args ?? [])], {
-      env: { PATH: process.env['PATH'] ?? '', HOTCELL_STATE_DIR: state, ...options.env },
+      // The last two as the launcher sets them.
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOTCELL_STATE_DIR: state,
+        UV_THREADPOOL_SIZE: '16',
+        MALLOC_ARENA_MAX: '2',
+        ...options.env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const output: string[] = [];
