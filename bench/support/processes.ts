@@ -35,10 +35,18 @@ function readStat(pid: number): Stat | undefined {
   };
 }
 
+/** Runtimes and cells are children of the server's keeper, and booked to it when they have ended. */
 export function cpuOf(pid: number): { ownMs: number; endedChildrenMs: number } {
   const stat = readStat(pid);
   if (stat === undefined) throw new Error(`process ${pid} has ended`);
-  return { ownMs: stat.ownCpuMs, endedChildrenMs: stat.endedChildrenCpuMs };
+  const keepers = treeOf(pid).filter(
+    (below) => readText(`/proc/${below}/cmdline`)?.includes('keeper.bash') === true,
+  );
+  const booked = [stat, ...keepers.map((keeper) => readStat(keeper))];
+  return {
+    ownMs: stat.ownCpuMs,
+    endedChildrenMs: booked.reduce((sum, process) => sum + (process?.endedChildrenCpuMs ?? 0), 0),
+  };
 }
 
 /** A process and everything below it. */
