@@ -45,17 +45,21 @@ export class TestServer implements AsyncDisposable {
 
   static async start(options: ServerOptions = {}): Promise<TestServer> {
     const state = options.stateDirectory ?? makeStateDirectory();
-    const child = spawn(process.execPath, [MAIN, 'up', '--port', '0', ...(options.args ?? [])], {
-      // The last two as the launcher sets them.
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        HOTCELL_STATE_DIR: state,
-        UV_THREADPOOL_SIZE: '16',
-        MALLOC_ARENA_MAX: '2',
-        ...options.env,
+    const child = spawn(
+      process.execPath,
+      ['--max-semi-space-size=2', MAIN, 'up', '--port', '0', ...(options.args ?? [])],
+      {
+        // Flag and the last two variables as the launcher has them.
+        env: {
+          PATH: process.env['PATH'] ?? '',
+          HOTCELL_STATE_DIR: state,
+          UV_THREADPOOL_SIZE: '16',
+          MALLOC_ARENA_MAX: '2',
+          ...options.env,
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    );
     const output: string[] = [];
     const url = await new Promise<string>((resolve, reject) => {
       const listen = (chunk: Buffer): void => {
