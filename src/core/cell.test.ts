@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fillArgv, fillPlaceholders } from './cell.ts';
+import { fillPlaceholders, fillRequest } from './cell.ts';
 
 const PLACES = { workdir: '/tmp', guest: '/opt/guest' };
 
@@ -18,6 +18,16 @@ test.each(['$&', "$'", '$`', '$1', '$<name>', '$$'])('a place called %s is put i
   expect(fillPlaceholders('{workdir} {guest}', places)).toBe(`/work/${name} /guest/${name}`);
 });
 
-test('every word of an argv is filled, the program included', () => {
-  expect(fillArgv(['{guest}/run', '-x', '{workdir}'], PLACES)).toEqual(['/opt/guest/run', '-x', '/tmp']);
+test('every word of a request is filled, the program included', () => {
+  const request = fillRequest(
+    { argv: ['{guest}/run', '-x', '{workdir}'], env: { AT: '{guest}' }, touch: '{workdir}/x.py' },
+    PLACES,
+    { HOME: '/tmp', AT: 'overridden' },
+  );
+  expect(request).toEqual({
+    argv: ['/opt/guest/run', '-x', '/tmp'],
+    env: { HOME: '/tmp', AT: '/opt/guest' },
+    cwd: '/tmp',
+    touch: '/tmp/x.py',
+  });
 });

@@ -1,19 +1,27 @@
 import type { Enforcement } from './enforcement.ts';
-import type { Exec, ExecRequest, Usage } from './exec.ts';
+import type { Exec, ExecRequest } from './exec.ts';
 import type { Limits } from './limits.ts';
 
+/** What the root of a cell is made from, for drivers that use images. */
+export interface CellImage {
+  /** In a registry, such as `python:3.10-slim`. */
+  readonly name: string | undefined;
+  /** The recipe below `images/`: what was built from it on this machine is preferred. */
+  readonly recipe: string | undefined;
+}
+
 /**
- * What a cell is made from. In `main` and `env` the driver fills in `{workdir}` (the writable folder)
+ * What a cell is made from. In `main` and in every exec the driver fills in `{workdir}` (the writable folder)
  * and `{guest}` (where the guest files are seen from inside).
  */
 export interface CellSpec {
   readonly name: string;
   readonly kind: 'run' | 'session';
   readonly limits: Limits;
+  /** Drivers that use images need it. */
+  readonly image?: CellImage;
   /** The program the cell is started with. Without it the cell idles until `exec`. */
   readonly main?: ExecRequest;
-  /** File made empty in the workdir before `main` starts: some interpreters insist on it. */
-  readonly touch?: string;
 }
 
 /** Every result names the isolation that was really used. */
@@ -36,9 +44,8 @@ export interface Cell {
   /** The program of the spec, attached since its start. */
   readonly main: Exec | undefined;
   exec(request: ExecRequest): Promise<Exec>;
-  /** Changes the memory limit of the running cell. */
-  limitMemory(bytes: number): Promise<void>;
-  usage(): Promise<Usage>;
+  /** Changes the memory limit of the running cell; undefined where that cannot be done. */
+  readonly limitMemory: ((bytes: number) => Promise<void>) | undefined;
   /** Resolves when the cell has ended for whatever reason and nothing of it is left. */
   readonly gone: Promise<void>;
   /** Kills everything in the cell and removes every trace. May be called twice. */
@@ -50,8 +57,21 @@ interface Places {
   readonly guest: string;
 }
 
-export function fillArgv([program, ...rest]: ExecRequest['argv'], places: Places): [string, ...string[]] {
-  return [fillPlaceholders(program, places), ...rest.map((word) => fillPlaceholders(word, places))];
+/** A request with every placeholder filled in; `base` is what every program finds in its environment. */
+export function fillRequest(
+  request: ExecRequest,
+  places: Places,
+  base: Readonly<Record<string, string>>,
+): ExecRequest & { readonly cwd: string } {
+  const fill = (text: string): string => fillPlaceholders(text, places);
+  const [program, ...rest] = request.argv;
+  const env = Object.entries(request.env).map(([name, value]) => [name, fill(value)] as const);
+  return {
+    argv: [fill(program), ...rest.map(fill)],
+    env: { ...base, ...Object.fromEntries(env) },
+    cwd: request.cwd ?? places.workdir,
+    ...(request.touch === undefined ? {} : { touch: fill(request.touch) }),
+  };
 }
 
 /** `{workdir}` and `{guest}` in an argv or env value; nothing else is replaced. */

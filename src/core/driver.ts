@@ -1,4 +1,4 @@
-import type { Cell, CellSpec, CellSummary } from './cell.ts';
+import type { Cell, CellImage, CellSpec, CellSummary } from './cell.ts';
 import type { Enforcement } from './enforcement.ts';
 
 export type Probe =
@@ -9,12 +9,19 @@ export type Probe =
       readonly enforcement: Enforcement;
       /** What is weaker than it could be here, and the command that mends it. */
       readonly notes: readonly Note[];
+      /** Facts about the host for `doctor`, such as its cgroup version. */
+      readonly facts?: readonly Fact[];
     }
   | { readonly ok: false; readonly problem: string; readonly remedy: string };
 
 export interface Note {
   readonly text: string;
   readonly remedy?: string;
+}
+
+export interface Fact {
+  readonly name: string;
+  readonly value: string;
 }
 
 /** A way to make cells. Vendor-free: nothing of a runtime's own words crosses this line. */
@@ -25,6 +32,10 @@ export interface Driver {
   create(spec: CellSpec): Promise<Cell>;
   /** The live cells of this instance. */
   list(): CellSummary[];
+  /** What cells with this image are really made from, for receipts; `program` is what they run. */
+  imageName(image: CellImage, program: string): string;
+  /** Why no cell can be made at present; undefined as long as all is well. */
+  problem(): string | undefined;
   /** Removes what instances that are no longer alive left behind; never touches a living one. Returns cell ids. */
   reclaim(): Promise<string[]>;
   /** Disposes every cell of this instance and everything the driver itself holds. */

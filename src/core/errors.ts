@@ -60,6 +60,11 @@ export const ERRORS = {
   TOO_BUSY: { status: 429, retry: true, hint: 'Try again after the seconds of the retry-after header.' },
   CANCELLED: { status: 499, retry: false, hint: 'The client went away before the answer was ready.' },
   DRIVER_UNAVAILABLE: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host.' },
+  IMAGE_UNAVAILABLE: {
+    status: 503,
+    retry: true,
+    hint: 'Run `hotcell images` on the host; it says how to get each image.',
+  },
   CELL_START_FAILED: {
     status: 503,
     retry: true,

@@ -7,6 +7,8 @@ export interface ExecRequest {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** File made before the program starts, because some interpreters insist on it, and removed after its end. */
+  readonly touch?: string;
 }
 
 /** The fate of a program is data; an exception is a failure of ours. */
@@ -25,6 +27,8 @@ export interface Usage {
   readonly peakMemoryBytes: number | undefined;
   /** Limits that the kernel reported as reached, fatal or not. */
   readonly reached: readonly ReachableLimit[];
+  /** The share of the workdir that is taken, from 0 to 1; undefined where nobody says. */
+  readonly diskShare?: number;
 }
 
 export type ExecEvent =
@@ -39,6 +43,8 @@ export interface Exec {
   closeStdin(): void;
   /** Ends the command and every process it started; resolves when the signal is sent. The outcome names the cause. */
   kill(cause: KillCause): Promise<void>;
+  /** What it has used so far. */
+  usage(): Promise<Usage>;
   /** Resolves when the command has ended for whatever reason, before anything is cleaned up. */
   readonly ended: Promise<void>;
 }

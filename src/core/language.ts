@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { CellImage } from './cell.ts';
 
 /** How to run one language. Operators add entries by configuration alone. */
 export const Language = z.strictObject({
@@ -13,6 +14,11 @@ export const Language = z.strictObject({
     .refine((words) => words.some((word) => word.includes('{filepath}')), 'must contain {filepath}')
     .describe('argv that runs the file; {filepath} stands for it'),
   image: z.string().min(1).optional().describe('container image, for drivers that use images'),
+  recipe: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('folder below images/: what `hotcell build` made of it is preferred to the image'),
   hot: z
     .strictObject({
       command: z.array(z.string().min(1)).min(1),
@@ -34,6 +40,7 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
   python: {
     extension: 'py',
     image: 'python:3.10-slim',
+    recipe: 'python',
     command: ['python3', '-u', '{filepath}'],
     hot: {
       command: ['python3', '-u', '{filepath}'],
@@ -44,6 +51,7 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
   ruby: {
     extension: 'rb',
     image: 'ruby:3.2-slim',
+    recipe: 'ruby',
     command: ['ruby', '{filepath}'],
     // Twice: the first makes the second one wait for the job (see the bootstrap).
     hot: {
@@ -55,18 +63,21 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
   javascript: {
     extension: 'js',
     image: 'node:24-slim',
+    recipe: 'node',
     command: ['node', '{filepath}'],
     hot: { command: ['node', '-r', '{guest}/bootstrap/node.cjs', '{filepath}'], env: { HOTCELL_BOOT: '1' } },
   },
   typescript: {
     extension: 'ts',
     image: 'oven/bun:1-slim',
+    recipe: 'bun',
     command: ['bun', '--no-install', '{filepath}'],
     hot: { command: ['bun', '--no-install', '--preload', '{guest}/bootstrap/bun.ts', '{filepath}'], env: {} },
   },
   bash: {
     extension: 'sh',
-    image: 'bash:5',
+    image: 'debian:12-slim',
+    recipe: 'shell',
     command: ['bash', '{filepath}'],
     hot: { command: ['bash', '{filepath}'], env: { BASH_ENV: '{guest}/bootstrap/bash.sh' } },
     package: 'bash',
@@ -86,4 +97,8 @@ export function toHotCommand(
       : fill(language.hot.command);
   if (program === undefined) throw new RangeError('a language needs a command');
   return { argv: [program, ...rest], env: { ...language.hot?.env } };
+}
+
+export function imageOf(language: Language): CellImage {
+  return { name: language.image, recipe: language.recipe };
 }

@@ -2,13 +2,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Cell } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
-import type { Exec, ExecEvent, ExecOutcome, Usage } from '../core/exec.ts';
-import { toHotCommand, type Language } from '../core/language.ts';
+import type { Exec, ExecOutcome, ExecRequest, Usage } from '../core/exec.ts';
+import { imageOf, toHotCommand, type Language } from '../core/language.ts';
 import type { Limits } from '../core/limits.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
 import { READY_BYTE } from './job-frame.ts';
 
-/** A cell whose interpreter has booted and waits for one job. */
+/** An interpreter that has booted in a cell and waits for one job. */
 export interface HotCell {
   readonly cell: Cell;
   readonly main: Exec;
@@ -16,6 +16,15 @@ export interface HotCell {
   readonly filePath: string;
   /** What booting has used, to be taken off the bill of the job. */
   readonly bootUsage: Usage;
+  /** Ends the interpreter, and with it the cell if that was made for it. May be called twice. */
+  dispose(): Promise<void>;
+  /** Something is wrong with the cell: nobody else shall be sent there. */
+  retire(): void;
+}
+
+export interface NamedLanguage {
+  readonly name: string;
+  readonly entry: Language;
 }
 
 /** Names repeat after a while; what identifies a cell is its id. */
@@ -23,55 +32,61 @@ export function toCellName(language: string): string {
   return `code-runner-${language}-${randomBytes(2).toString('hex')}`;
 }
 
-/** Makes a cell and waits until its interpreter says that it is ready. */
-export async function bootHotCell(
-  driver: Driver,
-  language: { readonly name: string; readonly entry: Language },
-  limits: Limits,
-): Promise<HotCell> {
-  const fileName = `exec_${randomUUID()}.${language.entry.extension}`;
+/** The command that waits for a job, and the code file that it is started on. */
+export function planBoot(entry: Language): { readonly command: ExecRequest; readonly fileName: string } {
+  const fileName = `exec_${randomUUID()}.${entry.extension}`;
   const file = `{workdir}/${fileName}`;
+  return { command: { ...toHotCommand(entry, file), touch: file }, fileName };
+}
+
+/** Makes a cell for one job and waits until its interpreter says that it is ready. */
+export async function bootHotCell(driver: Driver, language: NamedLanguage, limits: Limits): Promise<HotCell> {
+  const { command, fileName } = planBoot(language.entry);
   const cell = await driver.create({
     name: toCellName(language.name),
     kind: 'run',
     limits,
-    main: toHotCommand(language.entry, file),
-    touch: file,
+    image: imageOf(language.entry),
+    main: command,
   });
-  if (cell.main === undefined) throw new HotcellError('INTERNAL', 'the driver started no main program');
+  const { main } = cell;
+  if (main === undefined) throw new HotcellError('INTERNAL', 'the driver started no main program');
   try {
-    await waitUntilReady(cell.main.events, language);
+    await waitUntilReady(main, language);
   } catch (error) {
     await cell.dispose();
     throw error;
   }
   return {
     cell,
-    main: cell.main,
+    main,
     filePath: `${cell.workdir}/${fileName}`,
-    bootUsage: await cell.usage(),
+    bootUsage: await main.usage(),
+    dispose: () => cell.dispose(),
+    retire: () => {},
   };
 }
 
-async function waitUntilReady(
-  events: AsyncIterable<ExecEvent>,
-  language: { readonly name: string; readonly entry: Language },
-): Promise<void> {
+/** An interpreter that does not get ready, because it was stopped by a neighbour perhaps, must not hold anybody. */
+const LONGEST_BOOT_MS = 30_000;
+
+export async function waitUntilReady(main: Exec, language: NamedLanguage): Promise<void> {
   const words = new CappedBytes(2048);
-  for await (const event of events) {
-    if (event.type === 'stdout' && event.bytes.length === 1 && event.bytes[0] === READY_BYTE) return;
-    if (event.type === 'exit') throw toBootError(event.outcome, words.text().trim(), language);
-    words.push(event.bytes);
+  const timer = setTimeout(() => void main.kill('wallTimeMs').catch(() => {}), LONGEST_BOOT_MS);
+  try {
+    for await (const event of main.events) {
+      if (event.type === 'stdout' && event.bytes.length === 1 && event.bytes[0] === READY_BYTE) return;
+      if (event.type === 'exit') throw toBootError(event.outcome, words.text().trim(), language);
+      words.push(event.bytes);
+    }
+  } finally {
+    clearTimeout(timer);
   }
 }
 
 const NOT_FOUND = 127;
 
-function toBootError(
-  outcome: ExecOutcome,
-  words: string,
-  language: { readonly name: string; readonly entry: Language },
-): HotcellError {
+function toBootError(outcome: ExecOutcome, words: string, language: NamedLanguage): HotcellError {
   const program = language.entry.command[0] ?? '';
   if (outcome.kind === 'exited' && outcome.code === NOT_FOUND) {
     const { package: debianPackage } = language.entry;
@@ -81,6 +96,11 @@ function toBootError(
       `${language.name}: there is no ${program} in the cell (${words})`,
       hint,
     );
+  }
+  if (outcome.kind === 'limit' && outcome.limit === 'memoryBytes') {
+    return new HotcellError('LIMIT_TOO_LOW', `memory_mb: too little for ${program} to start`, {
+      field: 'memory_mb',
+    });
   }
   const fate = outcome.kind === 'exited' ? `exit ${outcome.code}` : outcome.kind;
   return new HotcellError(

@@ -1,15 +1,18 @@
 import type { Clock } from '../core/clock.ts';
 import type { Driver } from '../core/driver.ts';
-import { HotcellError, toHotcellError } from '../core/errors.ts';
+import { HotcellError, toCancelError, toHotcellError } from '../core/errors.ts';
 import type { LanguageTable } from '../core/language.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import { Semaphore } from '../lib/semaphore.ts';
-import { bootHotCell } from './hot-cell.ts';
-import { LanguagePool, type Taken } from './language-pool.ts';
+import { bootHotCell, type HotCell, type NamedLanguage } from './hot-cell.ts';
+import { LanguagePool } from './language-pool.ts';
+import { SharedCell, sharedCapacity } from './shared-cell.ts';
+import type { Strategy } from './strategy.ts';
 
 export interface HotPoolOptions {
   readonly driver: Driver;
+  readonly strategy: Strategy;
   readonly languages: LanguageTable;
   readonly limits: Limits;
   /** Cells kept ready per language. */
@@ -24,6 +27,16 @@ export interface HotPoolOptions {
   readonly log: Log;
 }
 
+export interface Taken {
+  readonly hot: HotCell;
+  /** The interpreter was ready before it was asked for. */
+  readonly warm: boolean;
+  /** The limit of memory that is in force. */
+  readonly memoryBytes: number;
+  /** The taker is done with it. */
+  readonly release: () => void;
+}
+
 /** Taken for a waiting cell where nobody counts memory. */
 const ASSUMED_CELL_BYTES = 16 * 1024 * 1024;
 const RETRY_CHECK_MS = 1000;
@@ -32,6 +45,8 @@ const RETRY_CHECK_MS = 1000;
 export class HotPool {
   readonly #options: HotPoolOptions;
   readonly #pools = new Map<string, LanguagePool>();
+  readonly #shared = new Map<string, SharedCell>();
+  readonly #ownBoots = new Set<Promise<unknown>>();
   readonly #boots: Semaphore;
   readonly #timers: (() => void)[] = [];
 
@@ -39,12 +54,13 @@ export class HotPool {
     this.#options = options;
     this.#boots = new Semaphore(options.booting);
     for (const [name, entry] of Object.entries(options.languages)) {
+      const boot = this.#toBoot({ name, entry });
       this.#pools.set(
         name,
         new LanguagePool({
           language: name,
-          size: options.size,
-          boot: () => this.#boots.run(() => bootHotCell(options.driver, { name, entry }, options.limits)),
+          size: options.strategy === 'fresh' ? options.size : Math.min(options.size, this.#mostWaiting()),
+          boot,
           mayKeep: () => this.#heldBytes() < options.memoryBytes,
           now: () => options.clock.now(),
           log: options.log,
@@ -68,12 +84,56 @@ export class HotPool {
     return failed;
   }
 
-  take(language: string, signal: AbortSignal): Promise<Taken> {
-    return this.#pool(language).take(signal);
+  get strategy(): Strategy {
+    return this.#options.strategy;
   }
 
-  release(language: string): void {
-    this.#pool(language).release();
+  /** In a shared cell a run must not take all the places only to wait there. */
+  #mostWaiting(): number {
+    return Math.max(1, Math.floor(sharedCapacity(this.#options.limits) / 2));
+  }
+
+  #toBoot(language: NamedLanguage): () => Promise<HotCell> {
+    const { driver, limits, log, strategy } = this.#options;
+    const inTurn = <T>(task: () => Promise<T>): Promise<T> => this.#boots.run(task);
+    if (strategy === 'fresh') return () => inTurn(() => bootHotCell(driver, language, limits));
+    const shared = new SharedCell({ driver, language, limits, log, inTurn });
+    this.#shared.set(language.name, shared);
+    return () => shared.boot();
+  }
+
+  async take(language: string, signal: AbortSignal): Promise<Taken> {
+    const pool = this.#pool(language);
+    const { hot, warm } = await pool.take(signal);
+    return { hot, warm, memoryBytes: this.#options.limits.memoryBytes, release: () => pool.release() };
+  }
+
+  /** A cell that nobody else is in, whatever the strategy, and whose memory is or can be limited to `memoryBytes`. */
+  async takeOwn(language: string, memoryBytes: number, signal: AbortSignal): Promise<Taken> {
+    const { limits, strategy } = this.#options;
+    if (strategy === 'shared') return this.#bootOwn(language, memoryBytes, signal);
+    const taken = await this.take(language, signal);
+    if (memoryBytes === limits.memoryBytes || taken.hot.cell.limitMemory !== undefined) return taken;
+    taken.release();
+    await taken.hot.dispose();
+    return this.#bootOwn(language, memoryBytes, signal);
+  }
+
+  async #bootOwn(name: string, memoryBytes: number, signal: AbortSignal): Promise<Taken> {
+    this.#pool(name).touch();
+    const { driver, languages } = this.#options;
+    const entry = languages[name];
+    if (entry === undefined) throw new HotcellError('LANGUAGE_UNKNOWN', `no language is called ${name}`);
+    const limits = { ...this.#options.limits, memoryBytes };
+    const boot = this.#boots.run(() => bootHotCell(driver, { name, entry }, limits));
+    this.#ownBoots.add(boot);
+    void boot.catch(() => {}).finally(() => this.#ownBoots.delete(boot));
+    const hot = await boot;
+    if (signal.aborted) {
+      await hot.dispose();
+      throw toCancelError(signal);
+    }
+    return { hot, warm: false, memoryBytes, release: () => {} };
   }
 
   status(language: string): { state: 'running' | 'stopped'; ready: number; problem: string | undefined } {
@@ -101,6 +161,7 @@ export class HotPool {
     for (const [language, pool] of this.#pools) {
       if (clock.now() - pool.lastUsedAt < idleMs) continue;
       const removed = await pool.rest();
+      await this.#shared.get(language)?.rest();
       if (removed > 0) log.info({ language, removed }, 'idle cells removed');
     }
   }
@@ -108,5 +169,7 @@ export class HotPool {
   async close(): Promise<void> {
     for (const stop of this.#timers) stop();
     await Promise.all([...this.#pools.values()].map((pool) => pool.close()));
+    await Promise.all([...this.#shared.values()].map((shared) => shared.close()));
+    await Promise.allSettled(this.#ownBoots);
   }
 }

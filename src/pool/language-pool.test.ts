@@ -5,7 +5,7 @@ import { HotcellError } from '../core/errors.ts';
 import type { Usage } from '../core/exec.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import type { HotCell } from './hot-cell.ts';
-import { LanguagePool, type Taken } from './language-pool.ts';
+import { LanguagePool } from './language-pool.ts';
 
 const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
 const NOBODY = new AbortController().signal;
@@ -25,8 +25,8 @@ function makeCell(name: string): ScriptedCell {
     lose();
     return ended;
   };
-  const cell = { id: name, name, gone: ended, dispose };
-  return { cell, main: { ended }, bootUsage: NO_USAGE, state, lose } as unknown as ScriptedCell;
+  const cell = { id: name, name, gone: ended };
+  return { cell, main: { ended }, bootUsage: NO_USAGE, dispose, state, lose } as unknown as ScriptedCell;
 }
 
 /** A pool whose boots end when and how the test says. */
@@ -82,7 +82,7 @@ class ScriptedPool {
     await warm;
   }
 
-  take(signal = NOBODY): Promise<Taken> {
+  take(signal = NOBODY): ReturnType<LanguagePool['take']> {
     return this.pool.take(signal);
   }
 }

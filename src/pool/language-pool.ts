@@ -13,20 +13,22 @@ export interface LanguagePoolOptions {
   readonly log: Log;
 }
 
-export interface Taken {
+/** What a taker gets. */
+interface Given {
   readonly hot: HotCell;
   /** The cell was ready before it was asked for. */
   readonly warm: boolean;
 }
 
 interface Waiter {
-  resolve(taken: Taken): void;
+  resolve(given: Given): void;
   reject(error: HotcellError): void;
 }
 
 const FIRST_BACK_OFF_MS = 250;
 const SHORTEST_LIFE_MS = 100;
 const LONGEST_BACK_OFF_MS = 30_000;
+const DRIVER_BACK_OFF_MS = 2000;
 
 /** The booted cells of one language. A taker gets one at once, or waits for the next that becomes ready. */
 export class LanguagePool {
@@ -77,7 +79,7 @@ export class LanguagePool {
     return ready + this.#booting * (this.#lastBootBytes ?? whenUnknown);
   }
 
-  take(signal: AbortSignal): Promise<Taken> {
+  take(signal: AbortSignal): Promise<Given> {
     if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the pool is closed');
     this.#lastUsedAt = this.#options.now();
     this.#resting = false;
@@ -93,9 +95,9 @@ export class LanguagePool {
       };
       const stay = (): void => signal.removeEventListener('abort', leave);
       const waiter: Waiter = {
-        resolve: (taken) => {
+        resolve: (given) => {
           stay();
-          resolve(taken);
+          resolve(given);
         },
         reject: (error) => {
           stay();
@@ -106,6 +108,11 @@ export class LanguagePool {
       signal.addEventListener('abort', leave, { once: true });
       while (this.#booting < this.#waiting.length) void this.#boot();
     });
+  }
+
+  /** The language is in use, though not by a cell of this pool. */
+  touch(): void {
+    this.#lastUsedAt = this.#options.now();
   }
 
   /** The taker is done with the cell: only now refill, so that booting does not compete with the run. */
@@ -134,7 +141,7 @@ export class LanguagePool {
     const boot = this.#options.boot().then(
       async (hot) => {
         this.#booting--;
-        if (!this.#place(hot)) await hot.cell.dispose().catch(() => {});
+        if (!this.#place(hot)) await hot.dispose().catch(() => {});
         return undefined;
       },
       (thrown: unknown) => {
@@ -152,6 +159,7 @@ export class LanguagePool {
   /** Gives a new cell to whoever waits, or keeps it; false when there is no place for it any more. */
   #place(hot: HotCell): boolean {
     this.#failures = 0;
+    this.#retryAt = 0;
     this.#problem = undefined;
     this.#lastBootBytes = hot.bootUsage.peakMemoryBytes;
     const waiter = this.#waiting.shift();
@@ -181,18 +189,21 @@ export class LanguagePool {
   }
 
   #failed(error: HotcellError): void {
-    this.#problem = error.message;
-    this.#backOff();
-    this.#options.log.error(
-      { language: this.#options.language, error: error.message },
+    const { language, log } = this.#options;
+    // Said once: what does not change while it is tried again and again would fill the log.
+    log[this.#problem === error.message ? 'debug' : 'error'](
+      { language, error: error.message },
       'a cell did not start',
     );
+    this.#problem = error.message;
+    // A driver that is away says so at once: asking costs nothing, and everybody waits for its return.
+    this.#backOff(error.code === 'DRIVER_UNAVAILABLE' ? DRIVER_BACK_OFF_MS : LONGEST_BACK_OFF_MS);
     this.#waiting.shift()?.reject(error);
   }
 
-  #backOff(): void {
+  #backOff(longestMs = LONGEST_BACK_OFF_MS): void {
     this.#failures++;
-    const wait = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.min(20, this.#failures - 1));
+    const wait = Math.min(longestMs, FIRST_BACK_OFF_MS * 2 ** Math.min(20, this.#failures - 1));
     this.#retryAt = this.#options.now() + wait;
   }
 
@@ -211,7 +222,7 @@ export class LanguagePool {
 
   async #disposeReady(): Promise<number> {
     const cells = this.#ready.splice(0);
-    await Promise.all(cells.map((hot) => hot.cell.dispose()));
+    await Promise.all(cells.map((hot) => hot.dispose()));
     return cells.length;
   }
 }

@@ -54,7 +54,8 @@ function makeCell(id: string, play: Play, seen: Seen): Cell {
     events.push({ type: 'exit', outcome: { kind: 'cancelled' }, usage: NO_USAGE });
     return Promise.resolve();
   };
-  const main = { events, write() {}, closeStdin: () => play(program), kill };
+  const usage = () => Promise.resolve(NO_USAGE);
+  const main = { events, write() {}, closeStdin: () => play(program), kill, usage };
   const dispose = (): Promise<void> => {
     seen.disposals++;
     return Promise.resolve();
@@ -64,7 +65,6 @@ function makeCell(id: string, play: Play, seen: Seen): Cell {
     name: id,
     workdir: '/tmp',
     main,
-    usage: () => Promise.resolve(NO_USAGE),
     dispose,
   } as unknown as Cell;
 }
@@ -85,6 +85,7 @@ function makeRuns(scripts: readonly Play[], changes: Partial<RunsOptions> = {}) 
   const pool = new HotPool({
     ...shared,
     driver: { name: 'scripted', create } as Driver,
+    strategy: 'fresh',
     size: 0,
     booting: 8,
     memoryBytes: 0,

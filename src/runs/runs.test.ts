@@ -55,6 +55,7 @@ class ScriptedCell {
         this.exit(cause === 'cancelled' ? { kind: 'cancelled' } : { kind: 'limit', limit: cause });
         return Promise.resolve();
       },
+      usage: () => Promise.resolve(this.bootUsage),
     };
     this.#events.push({ type: 'stdout', bytes: Uint8Array.of(READY_BYTE) });
   }
@@ -71,10 +72,6 @@ class ScriptedCell {
   limitMemory(bytes: number): Promise<void> {
     this.memoryLimits.push(bytes);
     return Promise.resolve();
-  }
-
-  usage(): Promise<Usage> {
-    return Promise.resolve(this.bootUsage);
   }
 
   dispose(): Promise<void> {
@@ -98,6 +95,7 @@ function makeRuns(scripts: readonly Play[], changes: Partial<RunsOptions> = {}) 
   const languages = { lua: Language.parse({ extension: 'lua', command: ['lua', '{filepath}'] }) };
   const pool = new HotPool({
     driver: { name: 'scripted', create } as Driver,
+    strategy: 'fresh',
     languages,
     limits: DEFAULT_LIMITS,
     size: 0,

@@ -3,9 +3,8 @@ import type { Language, LanguageTable } from '../core/language.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import type { HotCell } from '../pool/hot-cell.ts';
-import type { HotPool } from '../pool/hot-pool.ts';
+import type { HotPool, Taken } from '../pool/hot-pool.ts';
 import { BOOTSTRAP_FAILURE, encodeJobFrame } from '../pool/job-frame.ts';
-import type { Taken } from '../pool/language-pool.ts';
 import { Admission } from './admission.ts';
 import { toEndMessage, toExitCode, toKeptOutput } from './describe-end.ts';
 import type { LanguageStatus, OutputListener, RunRequest, RunResult, Runs } from './run.ts';
@@ -86,7 +85,9 @@ export class OneShotRuns implements Runs {
       for (let attempt = 1; ; attempt++) {
         const mayRetry = (): boolean => attempt < ATTEMPTS && !streamed && !signal.aborted;
         try {
-          return await this.#runOnce({ request, language, bounds, signal, onOutput, mayRetry });
+          // What was lost in a shared cell may be a neighbour's doing: the second try is without neighbours.
+          const own = attempt > 1 || needsOwnCell(request);
+          return await this.#runOnce({ request, language, bounds, signal, onOutput, mayRetry, own });
         } catch (error) {
           // A lost cell has left no trace outside itself, so running again is safe as long as nobody saw output.
           const { code, message } = toHotcellError(error);
@@ -147,13 +148,17 @@ export class OneShotRuns implements Runs {
     signal: AbortSignal;
     onOutput: OutputListener;
     mayRetry: () => boolean;
+    own: boolean;
   }): Promise<RunResult> {
-    const { pool, limits, keptBytes } = this.#options;
+    const { pool, keptBytes, limits } = this.#options;
     const { request, bounds } = run;
-    const taken = await pool.take(request.language, run.signal);
+    const taken = run.own
+      ? await pool.takeOwn(request.language, bounds.memoryBytes, run.signal)
+      : await pool.take(request.language, run.signal);
     const { cell } = taken.hot;
     try {
-      if (bounds.memoryBytes !== limits.memoryBytes) await limitMemory(taken.hot, bounds.memoryBytes);
+      if (bounds.memoryBytes !== limits.memoryBytes) requireRoom(taken.hot, bounds.memoryBytes);
+      if (bounds.memoryBytes !== taken.memoryBytes) await cell.limitMemory?.(bounds.memoryBytes);
       const end = await supervise(taken.hot, {
         input: encodeJobFrame(request),
         stdin: request.stdin,
@@ -170,11 +175,14 @@ export class OneShotRuns implements Runs {
       const result = this.#toResult(run, taken, end);
       this.#report(result);
       return result;
+    } catch (error) {
+      if (toHotcellError(error).code === 'CELL_LOST') taken.hot.retire();
+      throw error;
     } finally {
       // After the reply is on its way: booting the next cell must not compete with it.
-      setImmediate(() => pool.release(request.language));
+      setImmediate(() => taken.release());
       // Single use: the caller does not wait for the remains to be cleared away.
-      cell.dispose().catch(() => {});
+      taken.hot.dispose().catch(() => {});
     }
   }
 
@@ -215,10 +223,15 @@ export class OneShotRuns implements Runs {
   }
 }
 
+/** Files beside the code would meet those of others, and memory is granted to a cell, not to a run in it. */
+function needsOwnCell(request: RunRequest): boolean {
+  return request.files.length > 0 || request.memoryBytes !== undefined;
+}
+
 /** A limit below what the interpreter holds already could only kill it; say so instead. */
-async function limitMemory({ cell, bootUsage }: HotCell, bytes: number): Promise<void> {
+function requireRoom({ bootUsage }: HotCell, bytes: number): void {
   const held = bootUsage.peakMemoryBytes ?? 0;
-  if (bytes >= held + LEAST_ROOM_BYTES) return cell.limitMemory(bytes);
+  if (bytes >= held + LEAST_ROOM_BYTES) return;
   const least = Math.ceil((held + LEAST_ROOM_BYTES) / 1024 / 1024);
   throw new HotcellError('LIMIT_TOO_LOW', `memory_mb: at least ${least} for this language`, {
     field: 'memory_mb',

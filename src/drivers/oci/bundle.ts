@@ -1,12 +1,14 @@
 import { mkdir, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fillPlaceholders, type CellSpec } from '../../core/cell.ts';
+import { fillRequest, type CellSpec } from '../../core/cell.ts';
+import type { ExecRequest } from '../../core/exec.ts';
+import { PLACES } from '../linux/cell-places.ts';
+import { toSeccompProfile } from '../linux/seccomp.ts';
 import { LEAF, toRuntimePath } from './cgroup.ts';
 import { toConfigJson } from './config-json.ts';
 import { toChannelMounts, type FifoKit } from './fifo-kit.ts';
 import type { HostIdentity } from './identity.ts';
-import { BASE_ENV, CHANNEL_IN_CELL, GUEST_IN_CELL, WORKDIR_IN_CELL } from './rootfs.ts';
-import { toSeccompProfile } from './seccomp.ts';
+import { BASE_ENV, CHANNEL_IN_CELL } from './rootfs.ts';
 import type { OciSite } from './site.ts';
 
 export interface BundleInput {
@@ -18,22 +20,25 @@ export interface BundleInput {
   readonly cgroupPath: string;
 }
 
-const PLACES = { workdir: WORKDIR_IN_CELL, guest: GUEST_IN_CELL };
+/** PID 1: an init for one program, or the agent that takes commands. */
+function toInit({ main }: CellSpec): ExecRequest {
+  if (main === undefined) {
+    const ends = [join(CHANNEL_IN_CELL, 'in'), join(CHANNEL_IN_CELL, 'out')];
+    return { argv: ['perl', '{guest}/agent.pl', ...ends], env: {} };
+  }
+  return { argv: ['sh', '{guest}/init.sh', main.touch ?? '', ...main.argv], env: main.env };
+}
 
 /** Lays down the folder that a runtime makes a container from. */
 export async function writeBundle(site: OciSite, input: BundleInput): Promise<void> {
   const { spec, identity } = input;
   const { ownKernel } = site.cli.traits;
   const { cgroups } = site.host;
-  const argv =
-    spec.main === undefined
-      ? ['sh', '{guest}/idle.sh']
-      : ['sh', '{guest}/init.sh', spec.touch ?? '', ...spec.main.argv];
-  const env = Object.entries({ ...BASE_ENV, ...spec.main?.env });
+  const { argv, env } = fillRequest(toInit(spec), PLACES, BASE_ENV);
   const config = toConfigJson(
     {
-      argv: argv.map((word) => fillPlaceholders(word, PLACES)),
-      env: Object.fromEntries(env.map(([name, value]) => [name, fillPlaceholders(value, PLACES)])),
+      argv,
+      env,
       hostname: spec.name,
       rootfs: site.rootfs.path,
       identity,
@@ -46,6 +51,8 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
       // gVisor's kernel is the filter; it would take ours only without the errno that makes libraries fall back.
       seccomp: ownKernel ? undefined : toSeccompProfile(process.arch),
       limitsProcesses: ownKernel,
+      // Shared memory that a command leaves behind would stay as long as the cell does.
+      sysctl: spec.main === undefined && !ownKernel ? { 'kernel.shm_rmid_forced': '1' } : {},
       labels: { 'hotcell.owner': site.instance.id, 'hotcell.kind': spec.kind, 'hotcell.name': spec.name },
     },
     site.paths,

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cell, CellSpec, Isolation } from '../../core/cell.ts';
-import { HotcellError } from '../../core/errors.ts';
+import { fillRequest, type Cell, type CellSpec, type Isolation } from '../../core/cell.ts';
+import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
+import { AgentLink } from '../agent/agent-link.ts';
+import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import type { CellCgroup } from './cgroup.ts';
 import type { Channel } from './channel.ts';
 import { toOutcome } from './outcome.ts';
@@ -19,32 +21,63 @@ export interface OciCellParts {
   readonly runtime: RuntimeProcess;
   readonly channel: Channel;
   readonly cgroup: CellCgroup | undefined;
-  startExec(request: ExecRequest): Promise<Exec>;
   /** Removes the bundle, the cgroup and the channel once the runtime has ended. */
   cleanUp(): Promise<void>;
 }
 
 /** A container whose runtime process stays with it; when that process has ended, nothing of the cell runs. */
 export class OciCell implements Cell {
-  readonly workdir = '/tmp';
-  readonly main: Exec;
+  readonly workdir = WORKDIR_IN_CELL;
+  readonly main: Exec | undefined;
   readonly gone: Promise<void>;
+  readonly limitMemory = (bytes: number): Promise<void> => {
+    this.#parts.cgroup?.limitMemory(bytes);
+    return Promise.resolve();
+  };
   readonly #parts: OciCellParts;
+  /** In a cell that takes commands. */
+  readonly #link: AgentLink | undefined;
   #killCause: KillCause | undefined;
   #mainEnded = false;
   #runtimeEnded = false;
 
   constructor(parts: OciCellParts) {
     this.#parts = parts;
-    const { channel } = parts;
-    this.main = {
-      events: channel.queue,
-      write: (bytes) => channel.write(bytes),
-      closeStdin: () => channel.closeStdin(),
-      kill: (cause) => this.#kill(cause),
-      ended: channel.ended,
-    };
+    const { channel, cgroup, spec } = parts;
+    if (spec.main === undefined) {
+      this.#link = new AgentLink({
+        cellName: spec.name,
+        write: (bytes) => channel.write(bytes),
+        ...(cgroup === undefined ? {} : { countReached: () => cgroup.counts() }),
+        giveUp: () => this.dispose(),
+      });
+      void this.#listen(this.#link);
+    } else {
+      this.main = {
+        events: channel.queue,
+        write: (bytes) => channel.write(bytes),
+        closeStdin: () => channel.closeStdin(),
+        kill: (cause) => this.#kill(cause),
+        usage: () => Promise.resolve(this.#readUsage()),
+        ended: channel.ended,
+      };
+    }
     this.gone = this.#live();
+  }
+
+  async #listen(link: AgentLink): Promise<void> {
+    try {
+      for await (const event of this.#parts.channel.queue)
+        if (event.type === 'stdout') link.receive(event.bytes);
+      link.close(new HotcellError('CELL_LOST', `cell ${this.name} has ended`));
+    } catch (error) {
+      link.close(toHotcellError(error));
+    }
+  }
+
+  /** Resolves when the cell can take commands. */
+  async ready(): Promise<void> {
+    await this.#link?.ready;
   }
 
   get id(): string {
@@ -95,17 +128,9 @@ export class OciCell implements Cell {
     return this.#parts.cgroup?.usage() ?? NO_USAGE;
   }
 
-  usage(): Promise<Usage> {
-    return Promise.resolve(this.#readUsage());
-  }
-
-  exec(request: ExecRequest): Promise<Exec> {
-    return this.#parts.startExec(request);
-  }
-
-  limitMemory(bytes: number): Promise<void> {
-    this.#parts.cgroup?.limitMemory(bytes);
-    return Promise.resolve();
+  async exec(request: ExecRequest): Promise<Exec> {
+    if (this.#link === undefined) throw new HotcellError('INTERNAL', 'this cell was made for one program');
+    return this.#link.start(fillRequest(request, PLACES, {}), { alone: false });
   }
 
   /** Ends a cell that has become unusable; whoever waits for its program learns that the cell was lost. */
@@ -130,7 +155,7 @@ export class OciCell implements Cell {
     // A cell whose program has ended is on its way out: killing it would only cost one more process.
     if (this.#mainEnded) await Promise.race([this.gone, sleep(GRACE_MS, undefined, { ref: false })]);
     if (!this.#runtimeEnded) {
-      this.main.closeStdin();
+      this.main?.closeStdin();
       await this.#kill('cancelled');
     }
     await this.gone;

@@ -6,7 +6,8 @@ import { HotcellError } from '../../core/errors.ts';
 import { errnoOf } from '../process/errno.ts';
 import type { Limits } from '../../core/limits.ts';
 import { ASIDE, type CgroupLayout } from './cgroup-layout.ts';
-import { NO_OVERHEAD, type Overhead, type RuntimeTraits } from './runtime-traits.ts';
+import { NO_OVERHEAD, type Overhead } from '../linux/runtime-overhead.ts';
+import { type RuntimeTraits } from './runtime-traits.ts';
 
 const CPU_PERIOD_US = 100_000;
 
@@ -132,13 +133,22 @@ export class CellCgroup {
     const cpu = this.#read('cpu') ?? '';
     const units = Number(/(?:^|usage_usec )(\d+)/.exec(cpu)?.[1] ?? 0);
     const peak = this.#read('memoryPeak');
-    const reached: ReachableLimit[] = [];
-    if (countIn(this.#plan.outOfMemory, 'oom_kill') > 0) reached.push('memoryBytes');
-    if (countIn(this.#plan.outOfProcesses, 'max') > 0) reached.push('processes');
+    const counts = this.counts();
+    const reached: ReachableLimit[] = (['memoryBytes', 'processes'] as const).filter(
+      (limit) => counts[limit] > 0,
+    );
     return {
       cpuMs: units / this.#plan.cpuUnitsPerMs,
       peakMemoryBytes: peak === undefined ? undefined : Math.min(Number(peak), this.#memoryBytes),
       reached,
+    };
+  }
+
+  /** How often the kernel reported these limits as reached. */
+  counts(): Record<'memoryBytes' | 'processes', number> {
+    return {
+      memoryBytes: countIn(this.#plan.outOfMemory, 'oom_kill'),
+      processes: countIn(this.#plan.outOfProcesses, 'max'),
     };
   }
 

@@ -110,16 +110,6 @@ export class Channel {
     if (this.#closing) this.closeStdin();
   }
 
-  /** The far ends, for a process that inherits its streams instead of opening them. The caller closes them. */
-  openFarEnds(): [stdin: number, stdout: number, stderr: number] {
-    this.#farEndIsOpen();
-    return [
-      openSync(this.#kit.path('in'), O_RDONLY),
-      openSync(this.#kit.path('out'), O_WRONLY),
-      openSync(this.#kit.path('err'), O_WRONLY),
-    ];
-  }
-
   /** Lets the init of the cell go; it stays until then, so that its cgroup can still be read. */
   letGo(): void {
     if (!this.#held) return;

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { DEFAULT_LIMITS } from '../../core/limits.ts';
-import { toConfigJson, toMaskablePaths, type ConfigInput } from './config-json.ts';
-import { toSeccompProfile, type SeccompProfile } from './seccomp.ts';
+import { toMaskablePaths } from '../linux/masked-paths.ts';
+import { toConfigJson, type ConfigInput } from './config-json.ts';
+import { toSeccompProfile, type SeccompProfile } from '../linux/seccomp.ts';
 
 const MiB = 1024 ** 2;
 const INPUT: ConfigInput = {
@@ -25,6 +26,7 @@ const INPUT: ConfigInput = {
   channel: [{ source: '/run/hotcell/i/kits/0', destination: '/run/hotcell', writable: false }],
   cgroupsPath: '/hotcell/i/c/cell',
   seccomp: undefined,
+  sysctl: {},
   limitsProcesses: false,
   labels: { 'hotcell.owner': 'i' },
 };

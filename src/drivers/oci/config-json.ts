@@ -1,5 +1,7 @@
 import type { Limits } from '../../core/limits.ts';
-import type { SeccompProfile } from './seccomp.ts';
+import { WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import type { MaskablePaths } from '../linux/masked-paths.ts';
+import type { SeccompProfile } from '../linux/seccomp.ts';
 
 /** Who a cell runs as: ids inside, and the otherwise unused host ids they are mapped to. */
 export interface CellIdentity {
@@ -32,44 +34,8 @@ export interface ConfigInput {
   readonly seccomp: SeccompProfile | undefined;
   /** The runtime's own kernel counts processes, and it knows no other way to be told how many. */
   readonly limitsProcesses: boolean;
+  readonly sysctl: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
-}
-
-const WORKDIR = '/tmp';
-
-/** `/proc` entries that tell about the host or reach into the kernel. */
-const MASKED = [
-  '/proc/acpi',
-  '/proc/asound',
-  '/proc/cmdline',
-  '/proc/config.gz',
-  '/proc/interrupts',
-  '/proc/kallsyms',
-  '/proc/kcore',
-  '/proc/keys',
-  '/proc/key-users',
-  '/proc/kmsg',
-  '/proc/kpagecount',
-  '/proc/kpageflags',
-  '/proc/latency_stats',
-  '/proc/modules',
-  '/proc/pressure',
-  '/proc/sched_debug',
-  '/proc/scsi',
-  '/proc/slabinfo',
-  '/proc/timer_list',
-  '/proc/timer_stats',
-];
-const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
-
-export interface MaskablePaths {
-  readonly masked: readonly string[];
-  readonly readOnly: readonly string[];
-}
-
-/** The paths that this kernel has: a runtime spends a mount or an error on each, so ask for no others. */
-export function toMaskablePaths(exists: (path: string) => boolean): MaskablePaths {
-  return { masked: MASKED.filter(exists), readOnly: READ_ONLY.filter(exists) };
 }
 
 /** The config.json of a bundle. Pure: what a cell is can be read in a test without any runtime. */
@@ -85,7 +51,7 @@ export function toConfigJson(input: ConfigInput, paths: MaskablePaths): Record<s
       user: { uid: input.identity.uid, gid: input.identity.uid },
       args: input.argv,
       env: Object.entries(input.env).map(([name, value]) => `${name}=${value}`),
-      cwd: WORKDIR,
+      cwd: WORKDIR_IN_CELL,
       noNewPrivileges: true,
       capabilities: { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] },
       rlimits: [
@@ -100,6 +66,7 @@ export function toConfigJson(input: ConfigInput, paths: MaskablePaths): Record<s
       namespaces: ['user', 'pid', 'network', 'ipc', 'uts', 'mount', 'cgroup'].map((type) => ({ type })),
       uidMappings: input.identity.mappings,
       gidMappings: input.identity.mappings,
+      ...(Object.keys(input.sysctl).length === 0 ? {} : { sysctl: input.sysctl }),
       maskedPaths: paths.masked,
       readonlyPaths: paths.readOnly,
       ...(input.seccomp === undefined ? {} : { seccomp: input.seccomp }),
@@ -120,7 +87,7 @@ function toMounts(input: ConfigInput): unknown[] {
     // SECURITY: devices are single binds over a read-only /dev of ours; a writable /dev at start has been a way out.
     ...input.devices.map((mount) => bind(mount, 'noexec')),
     {
-      destination: WORKDIR,
+      destination: WORKDIR_IN_CELL,
       type: 'tmpfs',
       source: 'tmpfs',
       options: ['nosuid', 'nodev', 'mode=1777', `size=${input.limits.diskBytes}`, `nr_inodes=${inodes}`],

@@ -1,18 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cell, CellSpec, CellSummary } from '../../core/cell.ts';
+import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { deadInstances, defaultStateDirectory } from '../process/instance.ts';
 import { removeBundle, writeBundle } from './bundle.ts';
 import { OciCell } from './cell.ts';
-import { CellCgroup, LEAF, hierarchiesOf, removeCgroups } from './cgroup.ts';
+import { CellCgroup, hierarchiesOf, removeCgroups } from './cgroup.ts';
 import { Channel } from './channel.ts';
-import { startExec } from './exec.ts';
+import { sealKit } from './fifo-kit.ts';
 import { Keeper } from './keeper.ts';
 import { probeOci, toHiddenMounts } from './probe.ts';
-import { BASE_ENV } from './rootfs.ts';
 import { toContainerIds } from './runtime.ts';
 import { killStrayRuntimes } from './stray-runtimes.ts';
 import {
@@ -45,6 +44,14 @@ export class OciDriver implements Driver {
     return (await probeOci(this.#options)).probe;
   }
 
+  imageName(_image: CellImage, program: string): string {
+    return `host:${program}`;
+  }
+
+  problem(): undefined {
+    return undefined;
+  }
+
   list(): CellSummary[] {
     return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
   }
@@ -54,9 +61,7 @@ export class OciDriver implements Driver {
     const site = await this.#openSite();
     const id = randomBytes(6).toString('hex');
     try {
-      const cell = await this.#start(site, id, spec);
-      if (spec.main === undefined) await waitForIdle(cell);
-      return cell;
+      return await this.#start(site, id, spec);
     } catch (error) {
       if (error instanceof HotcellError) throw error;
       throw new HotcellError('CELL_START_FAILED', `cell ${spec.name} did not start: ${messageOf(error)}`, {
@@ -108,7 +113,8 @@ export class OciDriver implements Driver {
       cgroup?.close();
       await removeCgroups(site.hierarchies, cgroupPath);
       await removeBundle(folder);
-      site.kits.giveBack(kit);
+      if (spec.main === undefined) await site.kits.discard(kit);
+      else site.kits.giveBack(kit);
     };
     try {
       if (cgroups.version !== 'none') {
@@ -119,21 +125,14 @@ export class OciDriver implements Driver {
       await cleanUp();
       throw error;
     }
-    const place = { cli: site.cli, kits: site.kits, cgroups, cellCgroup: join(cgroupPath, LEAF), cellId: id };
-    const cell: OciCell = new OciCell({
+    const cell = new OciCell({
       id,
       spec,
       isolation: site.isolation,
       cli: site.cli,
-      channel: new Channel(kit, ['out', 'err', 'status']),
+      channel: new Channel(kit, spec.main === undefined ? ['out'] : ['out', 'err', 'status']),
       runtime: site.keeper.start(site.cli.toRunWords(id, folder), kit.log),
       cgroup,
-      startExec: (request) =>
-        startExec(
-          { ...place, bundle: folder },
-          { ...request, env: { ...BASE_ENV, ...request.env } },
-          { identity, limits: spec.limits, usage: () => cell.usage() },
-        ),
       cleanUp,
     });
     this.#cells.set(id, cell);
@@ -141,6 +140,10 @@ export class OciDriver implements Driver {
     cell.gone.catch((error: unknown) =>
       this.#options.log.error({ cell: id, error: messageOf(error) }, 'clean-up failed'),
     );
+    if (spec.main === undefined) {
+      await cell.ready();
+      await sealKit(kit);
+    }
     return cell;
   }
 
@@ -174,10 +177,4 @@ export class OciDriver implements Driver {
     if (site !== undefined) await closeSite(site);
     this.#site = undefined;
   }
-}
-
-/** An idle cell says one byte when its init runs; only then can the runtime start an exec in it. */
-async function waitForIdle(cell: OciCell): Promise<void> {
-  for await (const event of cell.main.events) if (event.type === 'stdout') return;
-  throw new HotcellError('CELL_START_FAILED', `cell ${cell.name} ended at once`);
 }

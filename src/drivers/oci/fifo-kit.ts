@@ -1,4 +1,4 @@
-import { chown, mkdir } from 'node:fs/promises';
+import { chmod, chown, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import type { ChannelMount } from './config-json.ts';
@@ -47,6 +47,12 @@ export class FifoKits {
     this.#free.push(kit);
   }
 
+  /** For a kit whose FIFOs were sealed. */
+  async discard(kit: FifoKit): Promise<void> {
+    await rm(kit.directory, { recursive: true, force: true });
+    await rm(kit.log, { force: true });
+  }
+
   async #make(): Promise<void> {
     const kits = Array.from({ length: BATCH }, () => toKit(join(this.#directory, String(this.#made++))));
     // gVisor looks up the mounts from inside the cell's user namespace, so that must get past this folder.
@@ -71,6 +77,14 @@ export function toChannelMounts(kit: FifoKit, destination: string, ownKernel: bo
     destination: join(destination, name),
     writable: name !== 'in' && name !== 'hold',
   }));
+}
+
+/**
+ * Once both sides have opened the FIFOs nobody else may.
+ * SECURITY: the agent of a cell and its programs are one user; without this a program could speak in the agent's name.
+ */
+export async function sealKit(kit: FifoKit): Promise<void> {
+  await Promise.all(FIFO_NAMES.map((name) => chmod(kit.path(name), 0)));
 }
 
 function toKit(directory: string): FifoKit {

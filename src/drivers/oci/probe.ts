@@ -5,7 +5,7 @@ import { readCgroupLayout, type CgroupLayout } from './cgroup-layout.ts';
 import type { HiddenMounts } from './keeper.ts';
 import { RUNTIMES, findProgram, findRuntime, type FoundRuntime, type RuntimeName } from './runtime.ts';
 import { toTraits } from './runtime-traits.ts';
-import { toSeccompProfile } from './seccomp.ts';
+import { toSeccompProfile } from '../linux/seccomp.ts';
 
 /** What the driver has to work with on this machine. */
 export interface OciHost {

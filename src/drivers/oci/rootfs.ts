@@ -1,6 +1,7 @@
 import { chmod, cp, mkdir, readdir, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { GUEST_IN_CELL } from '../linux/cell-places.ts';
 import type { BindMount } from './config-json.ts';
 import { FIFO_NAMES } from './fifo-kit.ts';
 
@@ -25,12 +26,9 @@ export interface Rootfs {
   readonly devices: readonly BindMount[];
 }
 
-const GUEST = '/opt/hotcell/guest';
 const TOOLS = '/opt/hotcell/bin';
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'];
 
-export const GUEST_IN_CELL = GUEST;
-export const WORKDIR_IN_CELL = '/tmp';
 export const CHANNEL_IN_CELL = '/run/hotcell';
 export const CELL_UID = 1000;
 
@@ -62,7 +60,7 @@ export async function makeRootfs(options: RootfsOptions): Promise<Rootfs> {
     'root/etc',
     'root/proc',
     'root/tmp',
-    `root${GUEST}`,
+    `root${GUEST_IN_CELL}`,
     `root${TOOLS}`,
   ]) {
     await mkdir(join(directory, folder), { recursive: true });
@@ -81,7 +79,7 @@ export async function makeRootfs(options: RootfsOptions): Promise<Rootfs> {
     path: join(directory, 'root'),
     readOnly: [
       ...system,
-      { source: options.guest, destination: GUEST },
+      { source: options.guest, destination: GUEST_IN_CELL },
       ...options.tools.map((tool) => ({ source: tool.path, destination: `${TOOLS}/${tool.name}` })),
       { source: join(directory, 'dev-source'), destination: '/dev' },
     ],

@@ -1,8 +1,6 @@
-import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RuntimeCli, toContainerIds, type RuntimeName } from './runtime.ts';
 
@@ -65,18 +63,6 @@ describe('the command line', () => {
     const words = makeCli('crun', { prefix: ['env', 'HELPED=1'] }).toRunWords('c1', '/bundle');
     expect(words.slice(-4)).toEqual(['run', '--bundle', '/bundle', 'c1']);
     expect(words).not.toContain('env');
-  });
-
-  test.each([
-    ['in a cgroup of its own', 'exec-1', ['exec', '--cgroup', 'exec-1', '--process', '/p.json', 'c1']],
-    ['without one', undefined, ['exec', '--process', '/p.json', 'c1']],
-  ])('exec %s', async (_how, subCgroup, words) => {
-    const child = makeCli('crun').exec('c1', { processFile: '/p.json', subCgroup, stdio: 'pipe' });
-    const [stdout] = await Promise.all([
-      child.stdout === null ? '' : text(child.stdout),
-      once(child, 'close'),
-    ]);
-    expect(stdout.trim().split('\n').slice(2)).toEqual(words);
   });
 });
 

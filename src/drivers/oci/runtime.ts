@@ -1,4 +1,3 @@
-import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { toTraits, type RuntimeTraits } from './runtime-traits.ts';
@@ -86,28 +85,8 @@ export class RuntimeCli {
     return [...this.#inPlace, 'run', '--bundle', bundle, id];
   }
 
-  exec(
-    id: string,
-    options: { processFile: string; subCgroup: string | undefined; stdio: StdioOptions },
-  ): ChildProcess {
-    const cgroup = options.subCgroup === undefined ? [] : ['--cgroup', options.subCgroup];
-    return this.#spawn(['exec', ...cgroup, '--process', options.processFile, id], options.stdio);
-  }
-
   kill(id: string): Promise<CommandResult> {
     return runCommand([this.#program, ...this.#flags, 'kill', id, 'KILL']);
-  }
-
-  /**
-   * Ends every process of a cell but its PID 1, from inside: of the processes of another kernel the host knows nothing.
-   * As the cell's root, who is not refused when the cell's user has reached the limit of processes.
-   */
-  sweep(id: string): Promise<CommandResult> {
-    const killAll = ['/bin/sh', '-c', 'kill -9 -1'];
-    return runCommand(
-      [this.#program, ...this.#flags, 'exec', '--user', '0:0', '--cap', 'CAP_KILL', id, ...killAll],
-      { timeoutMs: 20_000 },
-    );
   }
 
   delete(id: string): Promise<CommandResult> {
@@ -118,9 +97,5 @@ export class RuntimeCli {
   knows(id: string): boolean {
     const records = [id, `${id}${RUNSC_RECORD}${id}.state`];
     return records.some((name) => existsSync(join(this.#stateDirectory, name)));
-  }
-
-  #spawn(words: readonly string[], stdio: StdioOptions): ChildProcess {
-    return spawn(this.#program, [...this.#flags, ...words], { env: HELPER_ENV, stdio, cwd: '/' });
   }
 }

@@ -7,7 +7,7 @@ import { HotcellError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
 import { hierarchiesOf, makeInstanceCgroup, removeCgroups } from './cgroup.ts';
-import { toMaskablePaths, type MaskablePaths } from './config-json.ts';
+import { toMaskablePaths, type MaskablePaths } from '../linux/masked-paths.ts';
 import { FifoKits } from './fifo-kit.ts';
 import { IdentityRange } from './identity.ts';
 import { Keeper } from './keeper.ts';

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync, readlinkSync } from 'node:fs';
 import { chmod, lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import * as z from 'zod';
 import { HotcellError } from '../../core/errors.ts';
+import { judgeOwner, ownerRecord } from './owner.ts';
 
 const TMPFS_MAGIC = 0x01021994;
 const OWNER_FILE = 'owner.json';
@@ -16,15 +15,6 @@ export interface Instance {
   readonly id: string;
   readonly directory: string;
 }
-
-const Owner = z.object({
-  pid: z.int(),
-  /** Start time of the process in clock ticks; with the pid it is never given twice. */
-  startTicks: z.string(),
-  /** Pids of another namespace mean nothing here. */
-  pidNamespace: z.string(),
-});
-type Owner = z.infer<typeof Owner>;
 
 /** Bundles are made and removed all the time: tmpfs if there is one. */
 export async function defaultStateDirectory(): Promise<string> {
@@ -47,12 +37,7 @@ export async function openInstance(stateDirectory: string): Promise<Instance> {
   const id = randomBytes(6).toString('hex');
   const unfinished = join(stateDirectory, `${UNFINISHED}${id}`);
   await mkdir(unfinished, { mode: 0o711 });
-  const owner: Owner = {
-    pid: process.pid,
-    startTicks: startTicksOf(process.pid) ?? '',
-    pidNamespace: ownPidNamespace(),
-  };
-  await writeFile(join(unfinished, OWNER_FILE), JSON.stringify(owner), { mode: 0o600 });
+  await writeFile(join(unfinished, OWNER_FILE), await ownerRecord(), { mode: 0o600 });
   const directory = join(stateDirectory, id);
   await rename(unfinished, directory);
   return { id, directory };
@@ -71,43 +56,15 @@ export async function deadInstances(stateDirectory: string): Promise<Instance[]>
       continue;
     }
     // SECURITY: whoever points stateDir at a folder with other things in it must not lose them.
-    if (INSTANCE_ID.test(id) && !(await ownerLives(directory))) dead.push({ id, directory });
+    if (INSTANCE_ID.test(id) && !(await isOwned(directory))) dead.push({ id, directory });
   }
   return dead;
 }
 
-async function ownerLives(directory: string): Promise<boolean> {
+/** A record that nobody can read has no owner: the folder around it is ours in any case. */
+async function isOwned(directory: string): Promise<boolean> {
   const text = await readFile(join(directory, OWNER_FILE), 'utf8').catch(() => undefined);
-  if (text === undefined) return false;
-  const owner = Owner.safeParse(parseJson(text));
-  if (!owner.success) return false;
-  const { pid, pidNamespace, startTicks } = owner.data;
-  // Somebody whose processes cannot be seen from here: leave it to a start over there.
-  if (pidNamespace !== ownPidNamespace()) return true;
-  return startTicksOf(pid) === startTicks;
-}
-
-function ownPidNamespace(): string {
-  return readlinkSync('/proc/self/ns/pid');
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Field 22 of /proc/<pid>/stat; the name in field 2 may contain anything, so count from its closing bracket. */
-function startTicksOf(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
-  } catch {
-    return undefined;
-  }
+  return text !== undefined && (await judgeOwner(text)) === 'alive';
 }
 
 /** SECURITY: /dev/shm and /tmp are open to everybody; a folder that somebody else put there must not be used. */

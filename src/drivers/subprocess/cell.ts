@@ -1,4 +1,5 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Cell, Isolation } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
@@ -25,6 +26,8 @@ export interface SubprocessCellParts {
 export class SubprocessCell implements Cell {
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
+  /** Nobody enforces memory here. */
+  readonly limitMemory = undefined;
   readonly #parts: SubprocessCellParts;
   #markGone: () => void = () => {};
   #disposing: Promise<void> | undefined;
@@ -57,8 +60,9 @@ export class SubprocessCell implements Cell {
   }
 
   #start(request: ExecRequest, onEnd: () => void): Exec {
-    const { argv, env, cwd } = this.#parts.fill(request);
+    const { argv, env, cwd, touch } = this.#parts.fill(request);
     const [program, ...rest] = argv;
+    if (touch !== undefined) writeFileSync(touch, '\n');
     // Closed by a dot, so that the first exec's mark does not begin that of the tenth.
     const mark = `${this.#parts.mark}.${++this.#execs}.`;
     const child = spawn(program, rest, {
@@ -67,16 +71,10 @@ export class SubprocessCell implements Cell {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
-    return toExec(child, mark, onEnd);
-  }
-
-  limitMemory(): Promise<void> {
-    // Refused before it comes to this: nobody enforces memory here.
-    return Promise.resolve();
-  }
-
-  usage(): Promise<Usage> {
-    return Promise.resolve(UNKNOWN_USAGE);
+    return toExec(child, mark, () => {
+      if (touch !== undefined) rmSync(touch, { force: true });
+      onEnd();
+    });
   }
 
   dispose(): Promise<void> {
@@ -122,6 +120,7 @@ function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () =
     events: queue,
     write: (bytes) => void child.stdin.write(bytes),
     closeStdin: () => child.stdin.end(),
+    usage: () => Promise.resolve(UNKNOWN_USAGE),
     ended: new Promise((resolve) => child.on('close', () => resolve())),
     kill: async (why) => {
       cause ??= why;

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
-  fillArgv,
-  fillPlaceholders,
+  fillRequest,
   type Cell,
+  type CellImage,
   type CellSpec,
   type CellSummary,
   type Isolation,
@@ -71,6 +71,14 @@ export class SubprocessDriver implements Driver {
     });
   }
 
+  imageName(_image: CellImage, program: string): string {
+    return `host:${program}`;
+  }
+
+  problem(): undefined {
+    return undefined;
+  }
+
   list(): CellSummary[] {
     return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
   }
@@ -84,19 +92,8 @@ export class SubprocessDriver implements Driver {
     const workdir = join(directory, 'work');
     await mkdir(workdir, { recursive: true });
     const places = { workdir, guest: this.#options.guest };
-    const fill = (request: ExecRequest): ExecRequest => ({
-      argv: fillArgv(request.argv, places),
-      env: {
-        PATH: `${tools}:/usr/local/bin:/usr/bin:/bin`,
-        HOME: workdir,
-        LANG: 'C.UTF-8',
-        ...Object.fromEntries(
-          Object.entries(request.env).map(([name, value]) => [name, fillPlaceholders(value, places)]),
-        ),
-      },
-      cwd: request.cwd ?? workdir,
-    });
-    if (spec.touch !== undefined) await writeFile(fillPlaceholders(spec.touch, places), '\n');
+    const base = { PATH: `${tools}:/usr/local/bin:/usr/bin:/bin`, HOME: workdir, LANG: 'C.UTF-8' };
+    const fill = (request: ExecRequest): ExecRequest => fillRequest(request, places, base);
     const isolation: Isolation = {
       driver: this.name,
       runtime: 'UNSAFE plain processes of the host',

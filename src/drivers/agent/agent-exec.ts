@@ -1,0 +1,144 @@
+import { HotcellError } from '../../core/errors.ts';
+import type { Exec, ExecEvent, KillCause, ReachableLimit, Usage } from '../../core/exec.ts';
+import { EventQueue } from '../../lib/event-queue.ts';
+import { toKilledOutcome, toOutcome, toReached, toUsage, type Figures } from './report.ts';
+
+/** How much more output the agent is granted at a time. */
+const GRANT_BYTES = 64 * 1024;
+/** After this a kill that was asked for has failed. */
+const KILL_MS = 3000;
+const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
+
+export interface AgentExecParts {
+  /** The only command that this cell will ever run. */
+  readonly alone: boolean;
+  send(type: string, payload?: Uint8Array): void;
+  /** Asks the agent for the figures so far; undefined when it does not answer. */
+  ask(): Promise<Figures | undefined>;
+  /** Limits that the kernel reported as reached since the command began, where the agent cannot see it. */
+  reached(): readonly ReachableLimit[];
+  /** The command does not die: ends the cell. Rejects when that fails, too. */
+  giveUp(): Promise<void>;
+}
+
+/** One command, seen from our side of the connection. */
+export class AgentExec implements Exec {
+  readonly events: AsyncIterable<ExecEvent> = { [Symbol.asyncIterator]: () => this.#iterator() };
+  readonly ended: Promise<void>;
+  readonly #parts: AgentExecParts;
+  readonly #queue = new EventQueue<ExecEvent>();
+  #markEnded: () => void = () => {};
+  #isEnded = false;
+  #unpaid = 0;
+  #cause: KillCause | undefined;
+  #figures: Figures | undefined;
+  #lastResort: NodeJS.Timeout | undefined;
+
+  constructor(parts: AgentExecParts) {
+    this.#parts = parts;
+    this.ended = new Promise((resolve) => (this.#markEnded = resolve));
+  }
+
+  /** What the agent said at the end, once it has. */
+  get figures(): Figures | undefined {
+    return this.#figures;
+  }
+
+  async usage(): Promise<Usage> {
+    const figures = this.#figures ?? (await this.#parts.ask());
+    return figures === undefined ? NO_USAGE : toUsage(figures, this.#parts.alone, []);
+  }
+
+  write(bytes: Uint8Array): void {
+    if (!this.#isEnded) this.#parts.send('I', bytes);
+  }
+
+  closeStdin(): void {
+    if (!this.#isEnded) this.#parts.send('E');
+  }
+
+  kill(cause: KillCause): Promise<void> {
+    if (this.#isEnded) return Promise.resolve();
+    this.#cause ??= cause;
+    this.#parts.send('K');
+    this.#lastResort ??= setTimeout(() => void this.#giveUp(), KILL_MS);
+    return Promise.resolve();
+  }
+
+  async #giveUp(): Promise<void> {
+    try {
+      await this.#parts.giveUp();
+      this.lost(new HotcellError('CELL_LOST', 'the cell was ended with the command'));
+    } catch (error) {
+      this.#end(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  output(type: 'stdout' | 'stderr', bytes: Uint8Array): void {
+    this.#queue.push({ type, bytes });
+  }
+
+  exited(figures: Figures): void {
+    this.#figures = figures;
+    const reached = [...toReached(figures), ...this.#parts.reached()];
+    const usage = toUsage(figures, this.#parts.alone, reached);
+    this.#queue.push({ type: 'exit', outcome: toOutcome(figures, this.#cause, reached), usage });
+    this.#end();
+  }
+
+  failed(words: string): void {
+    this.#end(new HotcellError('CELL_START_FAILED', `the command did not start: ${words}`));
+  }
+
+  /** The whole cell has run out of memory: a kernel of its own ends with everything in it. */
+  ranOutOfMemory(): void {
+    if (this.#isEnded) return;
+    const limit = 'memoryBytes';
+    const outcome =
+      this.#cause === undefined ? ({ kind: 'limit', limit } as const) : toKilledOutcome(this.#cause);
+    this.#queue.push({ type: 'exit', outcome, usage: { ...NO_USAGE, reached: [limit] } });
+    this.#end();
+  }
+
+  /** The command is gone with its cell or its supervisor, or, for any other error, nobody knows what became of it. */
+  lost(error: HotcellError): void {
+    if (this.#isEnded) return;
+    // Whoever was to be killed is dead with the cell; of one that cannot be reached that would be a guess.
+    if (this.#cause === undefined || error.code !== 'CELL_LOST') {
+      this.#end(error);
+      return;
+    }
+    this.#queue.push({ type: 'exit', outcome: toKilledOutcome(this.#cause), usage: NO_USAGE });
+    this.#end();
+  }
+
+  #end(error?: Error): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearTimeout(this.#lastResort);
+    if (error === undefined) this.#queue.end();
+    else this.#queue.fail(error);
+    this.#markEnded();
+  }
+
+  /** Grants the agent more output for what was read, so that a slow reader costs waiting, not memory. */
+  #iterator(): AsyncIterator<ExecEvent> {
+    const inner = this.#queue[Symbol.asyncIterator]();
+    return {
+      next: async () => {
+        const result = await inner.next();
+        if (result.done !== true && result.value.type !== 'exit') this.#pay(result.value.bytes.length);
+        return result;
+      },
+    };
+  }
+
+  #pay(bytes: number): void {
+    this.#unpaid += bytes;
+    if (this.#unpaid < GRANT_BYTES || this.#isEnded) return;
+    const grant = Buffer.alloc(4);
+    grant.writeUInt32BE(this.#unpaid);
+    this.#unpaid = 0;
+    this.#parts.send('C', grant);
+  }
+}
