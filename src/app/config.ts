@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { PROMISES } from '../core/enforcement.ts';
 import { Language, LanguageName } from '../core/language.ts';
 import { LONGEST_TIME_MS, Limits } from '../core/limits.ts';
+import { STRATEGIES } from '../pool/strategy.ts';
 
 const MiB = 1024 * 1024;
 const minutes = (count: number): number => count * 60_000;
@@ -32,7 +33,16 @@ export const Config = z.strictObject({
     .min(256)
     .default(10 * 1024)
     .describe('bytes of each output stream that a reply keeps'),
-  driver: z.enum(['auto', 'oci', 'subprocess']).default('auto').describe('what makes the cells'),
+  driver: z
+    .enum(['auto', 'oci', 'docker', 'subprocess'])
+    .default('auto')
+    .describe('what makes the cells; auto: oci on Linux where it works, else docker'),
+  strategy: z
+    .enum(['auto', ...STRATEGIES])
+    .default('auto')
+    .describe(
+      'fresh: a cell for every run; shared: one cell per language; auto: shared on docker, else fresh',
+    ),
   runtime: z
     .enum(['auto', 'crun', 'runc', 'runsc'])
     .default('auto')
@@ -105,6 +115,21 @@ export const Config = z.strictObject({
     })
     .prefault({})
     .describe('the warm pool'),
+  docker: z
+    .strictObject({
+      host: z
+        .string()
+        .optional()
+        .describe(
+          'engine to use, such as unix:///run/docker.sock; otherwise DOCKER_HOST, the Docker context, the usual sockets',
+        ),
+      runtime: z
+        .string()
+        .optional()
+        .describe('runtime class of the cells, such as runsc; the engine must know it'),
+    })
+    .prefault({})
+    .describe('the docker driver'),
   languages: z
     .record(LanguageName, z.union([Language, z.literal(false)]))
     .default({})

@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Probe } from '../core/driver.ts';
 import { SILENT_LOG } from '../core/log.ts';
+import { driversToTry, probeDriver, serves } from './choose-driver.ts';
 import type { Config } from './config.ts';
+import { listImages } from './images.ts';
 import { toLanguageTable } from './language-table.ts';
-import { DRIVER_NAMES, bundledTools, chooseDriver, makeDriver } from './make-drivers.ts';
+import { DRIVER_NAMES, bundledTools } from './make-drivers.ts';
 
 export interface HostReport {
   readonly node: string;
@@ -18,21 +20,45 @@ export interface HostReport {
 
 /** What works on this machine, without changing anything on it. */
 export async function inspectHost(config: Config): Promise<HostReport> {
-  const chosen = chooseDriver(config);
-  const drivers = await Promise.all(
-    DRIVER_NAMES.map(async (name) => ({
-      name,
-      chosen: name === chosen,
-      probe: await makeDriver(name, config, SILENT_LOG).probe(),
-    })),
+  const hooks = { log: SILENT_LOG, onProgress: () => {} };
+  const probes = await Promise.all(
+    DRIVER_NAMES.map(async (name) => ({ name, probe: await probeDriver(name, config, hooks) })),
   );
-  const languages = Object.entries(toLanguageTable(config.languages)).map(([name, language]) => {
+  const candidates = driversToTry(config, process.platform);
+  const chosen =
+    candidates.find((name) =>
+      probes.some((driver) => driver.name === name && serves(driver.probe, config)),
+    ) ?? candidates[0];
+  const isDocker = chosen === 'docker' && probes.some(({ name, probe }) => name === 'docker' && probe.ok);
+  return {
+    node: process.version,
+    drivers: probes.map((driver) => ({ ...driver, chosen: driver.name === chosen })),
+    languages: isDocker ? await inspectImages(config) : inspectPrograms(config),
+  };
+}
+
+type LanguageReports = HostReport['languages'];
+
+function inspectPrograms(config: Config): LanguageReports {
+  return Object.entries(toLanguageTable(config.languages)).map(([name, language]) => {
     const program = language.command[0] ?? '';
     if (isThere(program, config.rootfs ?? '/')) return { name, available: true };
     const remedy = language.package === undefined ? '' : `; apt-get install -y ${language.package}`;
     return { name, available: false, problem: `${program} is not installed${remedy}` };
   });
-  return { node: process.version, drivers, languages };
+}
+
+async function inspectImages(config: Config): Promise<LanguageReports> {
+  const images = await listImages(config);
+  return images.map(({ language, image, entry, commands }) =>
+    entry?.stored === undefined
+      ? {
+          name: language,
+          available: false,
+          problem: `image ${image ?? '(none)'} is not there yet; the start pulls it, or: ${commands.join(', or: ')}`,
+        }
+      : { name: language, available: true },
+  );
 }
 
 /** Cells see the folders below /usr and the bundled tools; a program elsewhere on the host is not there for them. */

@@ -1,20 +1,27 @@
 import type { Note } from '../core/driver.ts';
-import { requireEnforcement } from '../core/enforcement.ts';
-import { HotcellError } from '../core/errors.ts';
+import { HotcellError, messageOf } from '../core/errors.ts';
+import { imageOf } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
 import { HotPool } from '../pool/hot-pool.ts';
+import type { Strategy } from '../pool/strategy.ts';
 import type { Runs } from '../runs/run.ts';
 import { OneShotRuns } from '../runs/runs.ts';
 import type { HealthReply } from '../wire/execute.ts';
+import { chooseDriver } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import { toLanguageTable } from './language-table.ts';
-import { chooseDriver, makeDriver } from './make-drivers.ts';
 import { Metrics } from './metrics.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
 
 export interface Engine {
   readonly runs: Runs;
-  readonly driver: { readonly name: string; readonly runtime: string; readonly notes: readonly Note[] };
+  readonly driver: {
+    readonly name: string;
+    readonly runtime: string;
+    readonly reason: string;
+    readonly strategy: Strategy;
+    readonly notes: readonly Note[];
+  };
   health(): HealthReply;
   metrics(): Promise<string>;
   /** Ends running executions and removes every cell. */
@@ -26,26 +33,32 @@ export interface EngineHooks {
   onProgress(text: string): void;
 }
 
+const SECOND_LOOK_MS = 5000;
+
 /** Puts driver, pool and use cases together; resolves when the first cells are hot. */
 export async function startEngine(config: Config, hooks: EngineHooks): Promise<Engine> {
   const { log } = hooks;
   // Folders and files for the cells' users must not depend on what our caller had as umask.
   process.umask(0o022);
   const languages = toLanguageTable(config.languages);
-  const driver = makeDriver(chooseDriver(config), config, log);
-  const probe = await driver.probe();
-  if (!probe.ok) {
-    throw new HotcellError('DRIVER_UNAVAILABLE', `the ${driver.name} driver cannot serve: ${probe.problem}`, {
-      hint: probe.remedy,
-    });
-  }
-  requireEnforcement(probe.enforcement, config.weaker);
-  const reclaimed = await driver.reclaim();
-  if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'removed what a dead server left behind');
+  const { driver, probe, reason } = await chooseDriver(config, hooks);
+  const strategy = toStrategy(config, driver.name);
+  const reclaim = async (): Promise<void> => {
+    const reclaimed = await driver.reclaim();
+    if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'removed what a dead server left behind');
+  };
+  await reclaim();
+  // Again soon, and then now and then: an engine may finish what a server asked for after that server died.
+  const reclaimAgain = (): void => {
+    reclaim().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'clean-up failed'));
+  };
+  const secondLook = setTimeout(reclaimAgain, SECOND_LOOK_MS).unref();
+  const stopReclaiming = SYSTEM_CLOCK.every(config.pool.idleCheckMs, reclaimAgain);
 
   const stopping = new AbortController();
   const pool = new HotPool({
     driver,
+    strategy,
     languages,
     limits: config.limits,
     clock: SYSTEM_CLOCK,
@@ -66,10 +79,12 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
     queue: config.pool.queue,
     stopping: stopping.signal,
     log,
-    imageName: (language) => `host:${language.command[0] ?? ''}`,
+    imageName: (language) => driver.imageName(imageOf(language), language.command[0] ?? ''),
     onRun: (result) => metrics.count(result),
   });
   const close = async (): Promise<void> => {
+    stopReclaiming();
+    clearTimeout(secondLook);
     stopping.abort(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
     await pool.close();
     await driver.close();
@@ -90,18 +105,29 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   const startedAt = SYSTEM_CLOCK.now();
   return {
     runs,
-    driver: { name: driver.name, runtime: probe.runtime, notes: probe.notes },
+    driver: { name: driver.name, runtime: probe.runtime, reason, strategy, notes: probe.notes },
     health: () => {
       const states = runs.languages().map(({ name, state }) => [name, state] as const);
+      const problem = driver.problem();
+      const isRunning = problem === undefined && states.every(([, state]) => state === 'running');
       return {
-        status: states.every(([, state]) => state === 'running') ? 'ok' : 'degraded',
+        status: isRunning ? 'ok' : 'degraded',
         containers: Object.fromEntries(states),
         uptime_seconds: Math.floor((SYSTEM_CLOCK.now() - startedAt) / 1000),
         driver: driver.name,
+        driver_reason: reason,
         runtime: probe.runtime,
+        strategy,
+        problem: problem ?? null,
       };
     },
     metrics: () => metrics.text(),
     close,
   };
+}
+
+/** A cell of an engine takes a third of a second of CPU, so there they are shared unless somebody wants otherwise. */
+function toStrategy(config: Config, driver: string): Strategy {
+  if (config.strategy !== 'auto') return config.strategy;
+  return driver === 'docker' ? 'shared' : 'fresh';
 }

@@ -2,26 +2,15 @@ import { statSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { SILENT_LOG } from '../core/log.ts';
 import { Config } from './config.ts';
-import { DRIVER_NAMES, bundledTools, chooseDriver, makeDriver } from './make-drivers.ts';
+import { DRIVER_NAMES, bundledTools, makeDriver } from './make-drivers.ts';
 
 const configOf = (settings: object): Config => Config.parse(settings);
 
-describe('the choice of a driver', () => {
-  test('[SC-04] without a word of the operator it is one with walls', () => {
-    expect(chooseDriver(configOf({}))).toBe('oci');
-  });
+const HOOKS = { log: SILENT_LOG, onProgress: () => {} };
 
-  test('[SC-04] auto is never subprocess, whatever was given up', () => {
-    const weaker = Config.shape.weaker.unwrap().element.options;
-    expect(chooseDriver(configOf({ driver: 'auto', weaker }))).toBe('oci');
-  });
-
-  test.each(DRIVER_NAMES)('[SC-04] %s can be asked for by its name', (driver) => {
-    expect(chooseDriver(configOf({ driver }))).toBe(driver);
-  });
-
+describe('the drivers', () => {
   test.each(DRIVER_NAMES)('%s is made under its own name', (name) => {
-    expect(makeDriver(name, configOf({}), SILENT_LOG).name).toBe(name);
+    expect(makeDriver(name, configOf({}), HOOKS).name).toBe(name);
   });
 
   test('the settings know the same drivers', () => {
@@ -30,7 +19,7 @@ describe('the choice of a driver', () => {
 });
 
 test('[SC-04] subprocess makes no cell unless every promise it cannot keep was given up', async () => {
-  const driver = makeDriver('subprocess', configOf({ weaker: ['cpus'] }), SILENT_LOG);
+  const driver = makeDriver('subprocess', configOf({ weaker: ['cpus'] }), HOOKS);
   const spec = { name: 'x', kind: 'run', limits: configOf({}).limits } as const;
   await expect(driver.create(spec)).rejects.toMatchObject({ code: 'POLICY_UNENFORCEABLE' });
   expect(driver.list()).toEqual([]);

@@ -4,23 +4,28 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Driver } from '../core/driver.ts';
 import type { Log } from '../core/log.ts';
+import { DockerDriver } from '../drivers/docker/driver.ts';
 import { OciDriver } from '../drivers/oci/driver.ts';
 import { SubprocessDriver } from '../drivers/subprocess/driver.ts';
 import type { Config } from './config.ts';
+import { dockerEndpoint } from './docker-endpoint.ts';
+import { toLanguageTable } from './language-table.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const GUEST = join(ROOT, 'guest');
+export const RECIPES = join(ROOT, 'images');
 
-export const DRIVER_NAMES = ['oci', 'subprocess'] as const;
+export const DRIVER_NAMES = ['oci', 'docker', 'subprocess'] as const;
 export type DriverName = (typeof DRIVER_NAMES)[number];
 
-/** `auto` never means a driver without walls: subprocess has to be asked for by its name. */
-export function chooseDriver(config: Config): DriverName {
-  return config.driver === 'auto' ? 'oci' : config.driver;
+export interface DriverHooks {
+  readonly log: Log;
+  onProgress(text: string): void;
 }
 
 /** The only place that knows which drivers there are. */
-export function makeDriver(name: DriverName, config: Config, log: Log): Driver {
+export function makeDriver(name: DriverName, config: Config, hooks: DriverHooks): Driver {
+  const { log } = hooks;
   const common = {
     stateDirectory: config.stateDir,
     guest: GUEST,
@@ -30,6 +35,18 @@ export function makeDriver(name: DriverName, config: Config, log: Log): Driver {
   switch (name) {
     case 'oci':
       return new OciDriver({ ...common, runtime: config.runtime, rootfs: config.rootfs, log });
+    case 'docker':
+      return new DockerDriver({
+        endpoint: dockerEndpoint(config),
+        stateDirectory: config.stateDir,
+        runtime: config.docker.runtime,
+        guest: GUEST,
+        recipes: RECIPES,
+        languages: toLanguageTable(config.languages),
+        weaker: config.weaker,
+        log,
+        onProgress: (text) => hooks.onProgress(text),
+      });
     case 'subprocess':
       return new SubprocessDriver(common);
   }

@@ -141,7 +141,7 @@ describe('refusals', () => {
   test('all problems of all sources come at once, each with its source and the nearest key', () => {
     const path = write(
       'hotcell.yaml',
-      'prot: 1\nlimits:\n  memorybytes: 5\n  cpus: many\nmemoryBytes: 1\npool: 3\ndriver: docker\n',
+      'prot: 1\nlimits:\n  memorybytes: 5\n  cpus: many\nmemoryBytes: 1\npool: 3\ndriver: podman\n',
     );
     const message = problemsOf({
       env: { HOTCELL_POOL_SIZES: '1', HOTCELL_PORT: 'x', PATH: '/bin' },
@@ -156,7 +156,7 @@ describe('refusals', () => {
       '  environment HOTCELL_POOL_SIZES: unknown variable; did you mean HOTCELL_POOL_SIZE?',
       '  environment HOTCELL_PORT: must be a number, not "x"',
       '  flag --set pool.sise: unknown key; did you mean pool.size?',
-      `  file ${path}: driver: expected one of "auto"|"oci"|"subprocess", not "docker"`,
+      `  file ${path}: driver: expected one of "auto"|"oci"|"docker"|"subprocess", not "podman"`,
       `  file ${path}: limits.cpus: expected number, received string, not "many"`,
     ]);
   });

@@ -13,7 +13,9 @@ export interface ServeHooks {
   onReady(info: {
     url: string;
     driver: string;
+    reason: string;
     runtime: string;
+    strategy: string;
     languages: LanguageStatus[];
     notes: readonly Note[];
   }): void;
@@ -41,12 +43,14 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
   }
   const port = portOf(server.server.address());
   const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-  const { name, runtime, notes } = engine.driver;
-  log.info({ host: config.host, port, driver: name, runtime }, 'ready');
+  const { name, runtime, reason, strategy, notes } = engine.driver;
+  log.info({ host: config.host, port, driver: name, reason, runtime, strategy }, 'ready');
   hooks.onReady({
     url: `http://${host}:${port}`,
     driver: name,
+    reason,
     runtime,
+    strategy,
     languages: engine.runs.languages(),
     notes,
   });

@@ -40,12 +40,13 @@ describe('help', () => {
   test('[WB-03] --help names every command and gives examples', () => {
     const { status, stdout } = hotcell(['--help']);
     expect(status).toBe(0);
-    for (const word of ['run', 'up|serve', 'doctor', 'languages', 'config', 'Examples:', 'Exit codes:']) {
+    const commands = ['run', 'up|serve', 'build', 'doctor', 'languages', 'images', 'config'];
+    for (const word of [...commands, 'Examples:', 'Exit codes:']) {
       expect(stdout).toContain(word);
     }
   });
 
-  test.each(['run', 'up', 'serve', 'doctor', 'languages', 'config'])(
+  test.each(['run', 'up', 'serve', 'build', 'doctor', 'languages', 'images', 'config'])(
     '[WB-03] %s --help gives examples',
     (name) => {
       const { status, stdout } = hotcell([name, '--help']);

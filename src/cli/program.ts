@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { addBuildCommand } from './commands/build.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addImagesCommand } from './commands/images.ts';
 import { addLanguagesCommand } from './commands/languages.ts';
 import { addRunCommand } from './commands/run.ts';
 import { addUpCommand } from './commands/up.ts';
@@ -52,9 +54,11 @@ export function makeProgram(terminal: Terminal, outcome: Outcome): Command {
   program.commandsGroup('Run code:');
   addRunCommand(program, context);
   addUpCommand(program, context);
+  addBuildCommand(program, context);
   program.commandsGroup('Look around:');
   addDoctorCommand(program, context);
   addLanguagesCommand(program, context);
+  addImagesCommand(program, context);
   addConfigCommand(program, context);
   return program;
 }

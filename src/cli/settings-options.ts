@@ -9,6 +9,7 @@ export interface SettingsOptions {
   readonly logLevel?: string;
   readonly driver?: string;
   readonly runtime?: string;
+  readonly strategy?: string;
   readonly weaker?: string;
 }
 
@@ -19,6 +20,7 @@ const SETTING_OF_OPTION: Readonly<Record<string, { readonly path: string; readon
   allowAnonymous: { path: 'allowAnonymous', flag: '--allow-anonymous' },
   driver: { path: 'driver', flag: '--driver' },
   runtime: { path: 'runtime', flag: '--runtime' },
+  strategy: { path: 'strategy', flag: '--strategy' },
   weaker: { path: 'weaker', flag: '--weaker' },
   logLevel: { path: 'logLevel', flag: '--log-level' },
   timeout: { path: 'limits.wallTimeMs', flag: '--timeout' },
@@ -28,7 +30,8 @@ const SETTING_OF_OPTION: Readonly<Record<string, { readonly path: string; readon
 export function addSettingsOptions(command: Command): Command {
   return command
     .optionsGroup('Isolation:')
-    .option('--driver <name>', 'what makes the cells: auto, oci or subprocess')
+    .option('--driver <name>', 'what makes the cells: auto, oci, docker or subprocess')
+    .option('--strategy <name>', 'auto, fresh (a cell for every run) or shared (one per language)')
     .option('--runtime <name>', 'OCI runtime: auto, crun, runc or runsc')
     .option(
       '--weaker <promises>',

@@ -63,7 +63,10 @@ export const HEALTH_EXAMPLE: HealthReply = {
   containers: { python: 'running', ruby: 'running' },
   uptime_seconds: 3600,
   driver: 'oci',
+  driver_reason: 'auto: the first choice here',
   runtime: 'crun',
+  strategy: 'fresh',
+  problem: null,
 };
 
 export const LANGUAGES_EXAMPLE: LanguagesReply = {

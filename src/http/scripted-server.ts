@@ -46,7 +46,10 @@ export const HEALTH: HealthReply = {
   containers: { python: 'running', ruby: 'stopped' },
   uptime_seconds: 12.5,
   driver: 'scripted',
+  driver_reason: 'auto: the first choice here',
   runtime: 'none',
+  strategy: 'fresh',
+  problem: null,
 };
 
 export function aRunResult(changes: Partial<RunResult> = {}): RunResult {

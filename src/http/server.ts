@@ -10,6 +10,7 @@ import { drain, makeErrorAnswer } from './error-reply.ts';
 import { addExecuteRoute } from './execute-route.ts';
 import { makeAddressCheck, makeKeyCheck, requireJsonType } from './guard.ts';
 import { parseJsonObject } from './json-body.ts';
+import { OpenConnections } from './open-connections.ts';
 import { API_HEADERS } from './reply-headers.ts';
 import { addStatusRoutes } from './status-routes.ts';
 
@@ -58,9 +59,11 @@ function addHooks(app: FastifyInstance, { log, options }: HttpDependencies): voi
   const checkKey = makeKeyCheck(options.apiKey);
   const allowedMethods = new AllowedMethods();
   allowedMethods.watch(app);
+  const connections = new OpenConnections(app.server);
   let closing = false;
   app.addHook('preClose', (done) => {
     closing = true;
+    connections.close();
     done();
   });
 

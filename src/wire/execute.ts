@@ -104,8 +104,11 @@ export const HealthReply = z.object({
   status: z.enum(['ok', 'degraded']),
   containers: z.record(z.string(), z.enum(['running', 'stopped'])),
   uptime_seconds: z.number(),
-  driver: z.string(),
+  driver: z.string().describe('what makes the cells'),
+  driver_reason: z.string().describe('why this driver'),
   runtime: z.string(),
+  strategy: z.enum(['fresh', 'shared']).describe('a cell for every run, or one per language'),
+  problem: z.string().nullable().describe('why no cell can be made at present'),
 });
 export type HealthReply = z.infer<typeof HealthReply>;
 

@@ -28,6 +28,7 @@ function renderDriver(driver: DriverReport, paint: Paints): string[] {
   return probe.ok
     ? [
         `${paint.green('✓')} ${paint.bold(`${driver.name} driver`)}${chosen}: works with ${probe.runtime}`,
+        ...(probe.facts ?? []).map(({ name, value }) => `    ${name.padEnd(9)} ${value}`),
         ...renderNotes(probe.notes, paint),
       ]
     : [

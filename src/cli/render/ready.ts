@@ -5,7 +5,9 @@ import type { Terminal } from '../terminal.ts';
 export interface ReadyInfo {
   readonly url: string;
   readonly driver: string;
+  readonly reason: string;
   readonly runtime: string;
+  readonly strategy: string;
   readonly languages: readonly LanguageStatus[];
   readonly notes: readonly Note[];
 }
@@ -28,7 +30,8 @@ export function renderReady(
   const usable = info.languages.filter((language) => language.available);
   const lines = [
     `${paint.green('●')} ${paint.bold(`Hotcell is ready on ${info.url}`)}`,
-    `  protects   ${info.driver} driver, ${info.runtime}`,
+    `  protects   ${info.driver} driver (${info.reason}), ${info.runtime}`,
+    `  cells      ${info.strategy === 'fresh' ? 'fresh: one for every run' : 'shared: one per language'}`,
     `  languages  ${usable.map((language) => language.name).join(', ') || 'none'}`,
     `  docs       ${info.url}/docs`,
   ];
@@ -52,6 +55,8 @@ export function toReadyJson(info: ReadyInfo): Record<string, unknown> {
   return {
     url: info.url,
     driver: info.driver,
+    reason: info.reason,
+    strategy: info.strategy,
     runtime: info.runtime,
     languages: info.languages.filter((language) => language.available).map((language) => language.name),
     notes: info.notes,

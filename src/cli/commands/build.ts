@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import { toSizeText } from '../../lib/size-text.ts';
+import type { CommandContext } from '../program.ts';
+import { ProgressLine } from '../progress-line.ts';
+import { addSettingsOptions, readSettings, type SettingsOptions } from '../settings-options.ts';
+
+const EXAMPLES = `
+Examples:
+  hotcell build                                  all images: python, ruby, node, bun and shell
+  hotcell build python node
+  hotcell build python --base my-python:3.12     from an image of yours; a local one needs no registry
+  hotcell build ruby --platform linux/arm64
+
+The docker driver prefers what is built here to the image of the registry. An image has a user that
+is not root, the interpreter, and perl and bash, which cells need. \`hotcell images\` lists them.`;
+
+interface Options extends SettingsOptions {
+  readonly base?: string;
+  readonly platform?: string;
+  readonly json?: true;
+}
+
+export function addBuildCommand(program: Command, { terminal, outcome }: CommandContext): void {
+  const command = program
+    .command('build')
+    .description('build the images of the docker driver')
+    .argument('[names...]', 'python, ruby, node, bun, shell; all unless given')
+    .option('--base <image>', 'image to build from, instead of the official one')
+    .option('--platform <platform>', 'such as linux/arm64; that of the engine unless given')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (names: string[], options: Options) => {
+      const { config } = await readSettings(options);
+      outcome.debug = config.logLevel === 'debug';
+      const { buildImages } = await import('../../app/images.ts');
+      const { base, platform } = options;
+      using progress = new ProgressLine(terminal);
+      const rows: Record<string, unknown>[] = [];
+      for await (const built of buildImages(config, { names, base, platform }, (text) =>
+        progress.show(`hotcell: ${text}`),
+      )) {
+        progress.clear();
+        rows.push({
+          name: built.name,
+          image: built.image,
+          id: built.id,
+          base: built.base,
+          platform: built.platform,
+          size_bytes: built.sizeBytes,
+        });
+        if (options.json === true) continue;
+        const size = toSizeText(built.sizeBytes);
+        terminal.line(`${terminal.paint.green('✓')} ${built.image} from ${built.base}, ${size}`);
+      }
+      if (options.json === true) terminal.json(rows);
+    });
+  addSettingsOptions(command);
+}

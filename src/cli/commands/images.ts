@@ -1,0 +1,67 @@
+import type { Command } from 'commander';
+import type { LanguageImage } from '../../app/images.ts';
+import { toSizeText } from '../../lib/size-text.ts';
+import type { CommandContext } from '../program.ts';
+import { renderTable } from '../render/table.ts';
+import { addSettingsOptions, readSettings, type SettingsOptions } from '../settings-options.ts';
+import type { Terminal } from '../terminal.ts';
+
+const EXAMPLES = `
+Examples:
+  hotcell images
+  hotcell images --json
+  hotcell images --set docker.host=unix:///run/user/1000/docker.sock
+
+Shows the image that the docker driver would use for each language: the one that \`hotcell build\`
+made, otherwise that of the setting languages.<name>.image, which is pulled when it is missing.`;
+
+interface Options extends SettingsOptions {
+  readonly json?: true;
+}
+
+export function addImagesCommand(program: Command, { terminal, outcome }: CommandContext): void {
+  const command = program
+    .command('images')
+    .description('list the image of each language and how to get it, for the docker driver')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: Options) => {
+      const { config } = await readSettings(options);
+      outcome.debug = config.logLevel === 'debug';
+      const { listImages } = await import('../../app/images.ts');
+      const images = await listImages(config);
+      if (options.json === true) {
+        terminal.json(images.map(toJson));
+        return;
+      }
+      const rows = images.map((image) => toRow(image, terminal.paint));
+      terminal.line(renderTable([['LANGUAGE', 'IMAGE', 'PRESENT', 'SIZE', 'GET IT WITH'], ...rows]));
+    });
+  addSettingsOptions(command);
+}
+
+function toJson({ language, image, entry, commands }: LanguageImage): Record<string, unknown> {
+  return {
+    language,
+    image: image ?? null,
+    present: entry?.stored !== undefined,
+    built: entry?.recipe !== undefined,
+    outdated: entry?.outdated ?? false,
+    id: entry?.stored?.id ?? null,
+    size_bytes: entry?.stored?.sizeBytes ?? null,
+    created: entry?.stored?.created ?? null,
+    commands,
+  };
+}
+
+function toRow({ language, image, entry, commands }: LanguageImage, paint: Terminal['paint']): string[] {
+  const stored = entry?.stored;
+  const present = stored === undefined ? paint.red('no') : paint.green('yes');
+  return [
+    language,
+    image ?? '',
+    entry?.outdated === true ? paint.yellow('outdated') : present,
+    stored === undefined ? '' : toSizeText(stored.sizeBytes),
+    image === undefined ? `set languages.${language}.image` : commands.join(', or '),
+  ];
+}

@@ -1,0 +1,43 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { ProgressLine } from './progress-line.ts';
+import { Terminal } from './terminal.ts';
+
+function make(tty: boolean): { progress: ProgressLine; terminal: Terminal; written: () => string } {
+  const streams = { stdout: new PassThrough(), stderr: new PassThrough() };
+  const asTerminal = (stream: PassThrough) =>
+    Object.assign(stream, { isTTY: tty, columns: 20 }) as unknown as NodeJS.WriteStream;
+  const terminal = new Terminal({ stdout: asTerminal(streams.stdout), stderr: asTerminal(streams.stderr) });
+  return {
+    progress: new ProgressLine(terminal),
+    terminal,
+    written: () => (streams.stderr.read() as Buffer | null)?.toString() ?? '',
+  };
+}
+
+const CLEAR = '\r\u001b[2K';
+
+describe('on a terminal', () => {
+  test('one line changes, never longer than the terminal is wide, and goes at the end', () => {
+    const { progress, written } = make(true);
+    progress.show('short');
+    progress.show('a line that is much longer than twenty');
+    progress.clear();
+    progress.clear();
+    expect(written()).toBe(`${CLEAR}short${CLEAR}a line that is much${CLEAR}`);
+  });
+
+  test('nothing is cleared that was not shown', () => {
+    const { progress, written } = make(true);
+    progress[Symbol.dispose]();
+    expect(written()).toBe('');
+  });
+});
+
+test('elsewhere every line stays', () => {
+  const { progress, written } = make(false);
+  progress.show('one');
+  progress.show('a line that is much longer than twenty');
+  progress.clear();
+  expect(written()).toBe('one\na line that is much longer than twenty\n');
+});

@@ -1,0 +1,61 @@
+import { Readable } from 'node:stream';
+import { messageOf } from '../../core/errors.ts';
+import { BuildLog } from './build-log.ts';
+import { EngineRefusal, type Engine } from './engine.ts';
+import { EngineSilence, followEngineWork } from './engine-work.ts';
+import { toBuildError } from './image-problem.ts';
+import type { Buildable, Recipe } from './recipe.ts';
+
+/** On a built image, beside those of its Dockerfile. */
+export const RECIPE_LABEL = 'hotcell.recipe';
+export const BASE_LABEL = 'hotcell.base';
+
+export interface ImageBuild {
+  readonly name: Buildable;
+  readonly recipe: Recipe;
+  readonly base: string;
+  readonly platform: string | undefined;
+  readonly tag: string;
+  readonly silenceMs: number;
+  onLine(line: string): void;
+}
+
+/** Builds one image. The base must be there: the engine is not asked to look for a newer one. */
+export async function buildImage(engine: Engine, build: ImageBuild): Promise<void> {
+  const { name, recipe, base, platform, tag, silenceMs } = build;
+  const log = new BuildLog((line) => build.onLine(line));
+  try {
+    await followEngineWork(engine, {
+      what: `build ${tag}`,
+      silenceMs,
+      start: (docker, abortSignal) =>
+        docker.buildImage(Readable.from([recipe.context]), {
+          t: tag,
+          buildargs: { BASE: base },
+          labels: { [RECIPE_LABEL]: recipe.hash, [BASE_LABEL]: base },
+          ...(platform === undefined ? {} : { platform }),
+          rm: true,
+          forcerm: true,
+          // The builder that needs nothing of its caller but this one request; every engine still has it.
+          version: '1',
+          abortSignal,
+        }),
+      onMessage: ({ stream }) => {
+        if (stream !== undefined) log.write(stream);
+      },
+    });
+  } catch (error) {
+    const isSilent = error instanceof EngineSilence;
+    if (!isSilent && !(error instanceof EngineRefusal)) throw error;
+    throw toBuildError({
+      image: tag,
+      recipe: name,
+      base,
+      platform,
+      reason: isSilent ? messageOf(error) : error.words,
+      lines: log.lastLines,
+      silent: isSilent,
+      cause: error,
+    });
+  }
+}

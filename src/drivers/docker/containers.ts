@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HotcellError } from '../../core/errors.ts';
+import { EngineRefusal, isRefusal, type Engine } from './engine.ts';
+import { OURS_FILTER, isOrphan } from './owner-labels.ts';
+
+const REMOVAL_MS = 30_000;
+const LOOK_MS = 50;
+
+/** Removes a container, running or not, and waits until the engine knows nothing of it any more. */
+export async function removeContainer(engine: Engine, id: string): Promise<void> {
+  const deadline = performance.now() + REMOVAL_MS;
+  for (;;) {
+    try {
+      await engine.call('remove a container', (docker) =>
+        docker.getContainer(id).remove({ force: true, v: true }),
+      );
+      return;
+    } catch (error) {
+      if (isRefusal(error, 404)) return;
+      // Somebody is removing it already: containers remove themselves when they end.
+      if (!isRefusal(error, 409) || performance.now() > deadline) throw error;
+      await sleep(LOOK_MS);
+    }
+  }
+}
+
+/** Of a container that has just ended; one that is gone cannot be asked. */
+export async function wasOutOfMemory(engine: Engine, id: string): Promise<boolean> {
+  try {
+    const { State } = await engine.call('describe a container', (docker) =>
+      docker.getContainer(id).inspect(),
+    );
+    return State.OOMKilled;
+  } catch {
+    return false;
+  }
+}
+
+/** Removes the containers, then the volumes, of servers that are no longer alive. Returns the containers' ids. */
+export async function removeOrphans(engine: Engine): Promise<string[]> {
+  const containers = await engine.call('list containers', (docker) =>
+    docker.listContainers({ all: true, filters: OURS_FILTER }),
+  );
+  const orphans: typeof containers = [];
+  for (const container of containers) if (await isOrphan(container.Labels)) orphans.push(container);
+  await Promise.all(orphans.map(({ Id }) => removeContainer(engine, Id)));
+  const { Volumes } = await engine.call('list volumes', (docker) =>
+    docker.listVolumes({ filters: OURS_FILTER }),
+  );
+  for (const { Name, Labels } of Volumes ?? []) if (await isOrphan(Labels)) await removeVolume(engine, Name);
+  return orphans.map(({ Id }) => Id.slice(0, 12));
+}
+
+export async function removeVolume(engine: Engine, name: string): Promise<void> {
+  try {
+    await engine.call('remove a volume', (docker) => docker.getVolume(name).remove({ force: true }));
+  } catch (error) {
+    if (!isRefusal(error, 404)) throw error;
+  }
+}
+
+/** What the engine refused, in words for whoever needs the cell. */
+export function toCellError(error: unknown, cell: string, image: string): unknown {
+  if (!(error instanceof EngineRefusal)) return error;
+  const { words } = error;
+  if (/no space left on device|disk quota exceeded/i.test(words)) {
+    return new HotcellError(
+      'DRIVER_UNAVAILABLE',
+      `cell ${cell} did not start: the engine's disk is full: ${words}`,
+      {
+        hint: 'Free space in the data root of the engine, for instance: docker system prune',
+        cause: error,
+      },
+    );
+  }
+  if (/OOM.?killed|memory limit too low|minimum memory limit/i.test(words)) {
+    return new HotcellError('LIMIT_TOO_LOW', `memory_mb: too little to start a cell: ${words}`, {
+      field: 'memory_mb',
+      cause: error,
+    });
+  }
+  const noAgent = /"?perl"?: (executable file not found|no such file)|exec: "perl"|perl: not found/i.test(
+    words,
+  );
+  return new HotcellError(
+    'CELL_START_FAILED',
+    noAgent
+      ? `image ${image} has no perl, which the agent of a cell needs`
+      : `cell ${cell} did not start: ${words}`,
+    {
+      cause: error,
+      ...(noAgent ? { hint: 'Use an image made from Debian, or one of ours: hotcell build' } : {}),
+    },
+  );
+}

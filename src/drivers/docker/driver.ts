@@ -1,0 +1,223 @@
+import { randomBytes } from 'node:crypto';
+import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
+import type { Driver, Probe } from '../../core/driver.ts';
+import { HotcellError, messageOf } from '../../core/errors.ts';
+import { attach } from './attach.ts';
+import { DockerCell } from './cell.ts';
+import { removeContainer, removeOrphans, toCellError, wasOutOfMemory } from './containers.ts';
+import { toCreateBody } from './create-body.ts';
+import { isRefusal, type Engine } from './engine.ts';
+import { probeDocker } from './probe.ts';
+import { closeSite, openSite, toUser, type DockerOptions, type DockerSite } from './site.ts';
+
+export type { DockerOptions } from './site.ts';
+
+const NAME_ATTEMPTS = 5;
+
+/** Cells from a Docker engine, or from Podman, which speaks the same language. */
+export class DockerDriver implements Driver {
+  readonly name = 'docker';
+  readonly #options: DockerOptions;
+  readonly #cells = new Map<string, DockerCell>();
+  readonly #creating = new Set<Promise<unknown>>();
+  /** Containers that the engine did not remove when asked; asked for again when it is back. */
+  readonly #unremoved = new Set<string>();
+  /** What images turned out to be, for receipts. */
+  readonly #chosen = new Map<string, string>();
+  #site: Promise<DockerSite> | undefined;
+  #opened: DockerSite | undefined;
+  #closed = false;
+
+  constructor(options: DockerOptions) {
+    this.#options = options;
+  }
+
+  async probe(): Promise<Probe> {
+    return (await probeDocker(this.#options)).probe;
+  }
+
+  list(): CellSummary[] {
+    return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
+  }
+
+  problem(): string | undefined {
+    return this.#opened?.watch.problem?.message;
+  }
+
+  imageName(image: CellImage): string {
+    return this.#chosen.get(toKey(image)) ?? image.name ?? '';
+  }
+
+  create(spec: CellSpec): Promise<Cell> {
+    const creation = this.#create(spec);
+    this.#creating.add(creation);
+    void creation.catch(() => {}).finally(() => this.#creating.delete(creation));
+    return creation;
+  }
+
+  async #create(spec: CellSpec): Promise<DockerCell> {
+    if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the driver is closed');
+    if (spec.image === undefined) throw new HotcellError('INTERNAL', 'a cell of this driver needs an image');
+    // Asking an engine that is known to be away would only make the caller wait.
+    const problem = this.#opened?.watch.problem;
+    if (problem !== undefined) throw problem;
+    const site = await this.#openSite();
+    let image = this.imageName(spec.image);
+    try {
+      image = await site.images.choose(spec.image);
+      await site.images.ensure(image, (text) => this.#options.onProgress(text));
+      this.#chosen.set(toKey(spec.image), image);
+      const volume = await site.guestVolume(image);
+      return await this.#start(site, spec, { image, volume });
+    } catch (error) {
+      throw toCellError(error, spec.name, image);
+    }
+  }
+
+  async #openSite(): Promise<DockerSite> {
+    this.#site ??= openSite(this.#options, {
+      onDown: (problem) => this.#onDown(problem),
+      onUp: () => void this.#onUp(),
+    });
+    try {
+      this.#opened = await this.#site;
+      return this.#opened;
+    } catch (error) {
+      this.#site = undefined;
+      throw error;
+    }
+  }
+
+  async #start(
+    site: DockerSite,
+    spec: CellSpec,
+    parts: { readonly image: string; readonly volume: string },
+  ): Promise<DockerCell> {
+    const { engine } = site.host;
+    const { container, name } = await this.#make(site, spec, parts);
+    const { id } = container;
+    try {
+      const stream = await attach(engine, id);
+      try {
+        await engine.call('start a container', () => container.start());
+      } catch (error) {
+        stream.destroy();
+        throw error;
+      }
+      const cell = new DockerCell({
+        id,
+        name,
+        spec,
+        isolation: site.isolation,
+        stream,
+        wasOutOfMemory: site.host.ownKernel ? () => wasOutOfMemory(engine, id) : undefined,
+        onGuestMissing: () => site.forgetVolume(),
+        limitMemory: toLimitMemory(site, { id, name, image: parts.image }),
+        remove: () => this.#remove(engine, id),
+      });
+      this.#cells.set(id, cell);
+      this.#options.log.debug({ cell: cell.id, name }, 'cell started');
+      void cell.gone.then(() => this.#cells.delete(id));
+      if (spec.main === undefined) await cell.ready();
+      return cell;
+    } catch (error) {
+      await this.#remove(engine, id).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Names have four random digits; with many cells two may meet. */
+  async #make(site: DockerSite, spec: CellSpec, parts: { readonly image: string; readonly volume: string }) {
+    const { engine } = site.host;
+    for (let attempt = 1; ; attempt++) {
+      const name = attempt === 1 ? spec.name : withOtherSuffix(spec.name);
+      const body = toCreateBody({
+        spec,
+        name,
+        image: parts.image,
+        user: toUser(site),
+        labels: site.labels,
+        guestVolume: parts.volume,
+        runtime: this.#options.runtime,
+        isPodman: site.host.isPodman,
+        ownKernel: site.host.ownKernel,
+        seccomp: site.seccomp,
+      });
+      try {
+        return {
+          name,
+          container: await engine.call('create a container', (docker) => docker.createContainer(body)),
+        };
+      } catch (error) {
+        if (!isRefusal(error, 409) || attempt === NAME_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  async #remove(engine: Engine, id: string): Promise<void> {
+    try {
+      await removeContainer(engine, id);
+      this.#unremoved.delete(id);
+    } catch (error) {
+      this.#unremoved.add(id);
+      this.#options.log.warn({ cell: id.slice(0, 12), error: messageOf(error) }, 'a cell was not removed');
+      throw error;
+    }
+  }
+
+  /** Cells of an engine that does not answer are of no use, even if they still run somewhere. */
+  #onDown(problem: HotcellError): void {
+    this.#options.log.error({ cells: this.#cells.size, problem: problem.message }, 'the engine is away');
+    for (const cell of this.#cells.values()) cell.abandon(problem);
+  }
+
+  async #onUp(): Promise<void> {
+    this.#options.log.info({}, 'the engine is back');
+    const site = this.#opened;
+    if (site === undefined) return;
+    site.forgetVolume();
+    for (const id of this.#unremoved) await this.#remove(site.host.engine, id).catch(() => {});
+  }
+
+  async reclaim(): Promise<string[]> {
+    const { host } = await probeDocker(this.#options);
+    return host === undefined ? [] : removeOrphans(host.engine);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled(this.#creating);
+    await Promise.all([...this.#cells.values()].map((cell) => cell.dispose()));
+    const site = await this.#site?.catch(() => undefined);
+    if (site === undefined) return;
+    for (const id of this.#unremoved) await this.#remove(site.host.engine, id).catch(() => {});
+    await closeSite(site, this.#options.log);
+    this.#site = undefined;
+    this.#opened = undefined;
+  }
+}
+
+function toKey(image: CellImage): string {
+  return `${image.recipe ?? ''} ${image.name ?? ''}`;
+}
+
+function withOtherSuffix(name: string): string {
+  return name.replace(/[0-9a-f]{4}$/, () => randomBytes(2).toString('hex'));
+}
+
+/** Podman has no such call, and a kernel of its own does not hear of it. */
+function toLimitMemory(
+  site: DockerSite,
+  cell: { readonly id: string; readonly name: string; readonly image: string },
+): Cell['limitMemory'] {
+  const { engine, isPodman, ownKernel } = site.host;
+  if (ownKernel || isPodman) return undefined;
+  return async (bytes) => {
+    const body = { Memory: bytes, MemorySwap: bytes };
+    try {
+      await engine.call('change a limit', (docker) => docker.getContainer(cell.id).update(body));
+    } catch (error) {
+      throw toCellError(error, cell.name, cell.image);
+    }
+  };
+}

@@ -1,0 +1,173 @@
+import { statfs } from 'node:fs/promises';
+import * as z from 'zod';
+import type { Fact, Note, Probe } from '../../core/driver.ts';
+import type { Enforcement } from '../../core/enforcement.ts';
+import { toHotcellError } from '../../core/errors.ts';
+import { toSeccompProfile, type SeccompProfile } from '../linux/seccomp.ts';
+import type { Endpoint } from './endpoint.ts';
+import { Engine } from './engine.ts';
+
+/** As much of an engine's own description as we use; Podman leaves some of it out. */
+const Info = z.object({
+  OSType: z.string().default('linux'),
+  Architecture: z.string().default(''),
+  CgroupDriver: z.string().default(''),
+  CgroupVersion: z.string().default('1'),
+  Driver: z.string().default(''),
+  DockerRootDir: z.string().default(''),
+  Runtimes: z.record(z.string(), z.unknown()).default({}),
+  DefaultRuntime: z.string().default('runc'),
+  SecurityOptions: z.array(z.string()).nullish(),
+  MemoryLimit: z.boolean().default(true),
+  SwapLimit: z.boolean().default(true),
+  CpuCfsQuota: z.boolean().default(true),
+  PidsLimit: z.boolean().default(true),
+});
+type Info = z.infer<typeof Info>;
+
+const Version = z.object({
+  Version: z.string(),
+  Components: z.array(z.object({ Name: z.string() })).nullish(),
+});
+
+/** What the driver has to work with. */
+export interface DockerHost {
+  readonly engine: Engine;
+  readonly label: string;
+  readonly runtime: string;
+  /** The runtime brings a kernel of its own. */
+  readonly ownKernel: boolean;
+  /** Ids inside are other ids outside, so that any may be used. */
+  readonly mapsUsers: boolean;
+  /** Podman reads the filter of system calls from a file; Docker takes it as it is. */
+  readonly isPodman: boolean;
+  readonly seccomp: SeccompProfile | undefined;
+}
+
+interface ProbeOptions {
+  readonly endpoint: Endpoint;
+  readonly runtime: string | undefined;
+}
+
+const ANSWER_MS = 5000;
+const OWN_KERNEL = /runsc|gvisor|kata/;
+const GiB = 1024 ** 3;
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  x86_64: 'x64',
+  amd64: 'x64',
+  aarch64: 'arm64',
+  arm64: 'arm64',
+};
+
+export async function probeDocker(
+  options: ProbeOptions,
+): Promise<{ probe: Probe; host: DockerHost | undefined }> {
+  const refuse = (problem: string, remedy: string) => ({
+    probe: { ok: false, problem, remedy } as const,
+    host: undefined,
+  });
+  const engine = await Engine.connect(options.endpoint);
+  let version: z.infer<typeof Version>;
+  let info: Info;
+  try {
+    version = Version.parse(await engine.call('tell its version', (docker) => docker.version(), ANSWER_MS));
+    info = Info.parse(await engine.call('describe itself', (docker) => docker.info(), ANSWER_MS));
+  } catch (error) {
+    const { message, hint } = toHotcellError(error);
+    return refuse(message, hint);
+  }
+  if (info.OSType !== 'linux') {
+    return refuse(`the engine runs ${info.OSType} containers`, 'Switch the engine to Linux containers.');
+  }
+  const runtime = options.runtime ?? info.DefaultRuntime;
+  if (options.runtime !== undefined && !Object.hasOwn(info.Runtimes, options.runtime)) {
+    const known = Object.keys(info.Runtimes).join(', ');
+    return refuse(
+      `the engine knows no runtime ${options.runtime}, only ${known}`,
+      `Add it to "runtimes" in the engine's daemon.json and restart the engine, or correct docker.runtime.`,
+    );
+  }
+  const isPodman = version.Components?.some(({ Name }) => Name.startsWith('Podman')) === true;
+  const ownKernel = OWN_KERNEL.test(runtime);
+  const security = info.SecurityOptions ?? [];
+  const has = (name: string): boolean =>
+    security.some((option) => option.split(',').includes(`name=${name}`));
+  const host: DockerHost = {
+    engine,
+    label: `${isPodman ? 'Podman' : 'Docker'} ${version.Version} with ${runtime}`,
+    runtime,
+    ownKernel,
+    isPodman,
+    mapsUsers: has('rootless') || has('userns'),
+    seccomp:
+      has('seccomp') && !ownKernel ? toSeccompProfile(ARCHITECTURES[info.Architecture] ?? '') : undefined,
+  };
+  return {
+    probe: {
+      ok: true,
+      runtime: host.label,
+      enforcement: toEnforcement(host, info),
+      notes: toNotes(info, host),
+      facts: await toFacts(info, options.endpoint, has('rootless')),
+    },
+    host,
+  };
+}
+
+export function toEnforcement(
+  host: Pick<DockerHost, 'ownKernel' | 'seccomp'>,
+  info: Pick<Info, 'CpuCfsQuota' | 'MemoryLimit' | 'PidsLimit'>,
+): Enforcement {
+  const wall = host.ownKernel ? 'hypervisor' : 'kernel';
+  return {
+    cpus: info.CpuCfsQuota ? 'kernel' : 'nobody',
+    memoryBytes: info.MemoryLimit ? 'kernel' : 'nobody',
+    processes: host.ownKernel ? 'hypervisor' : info.PidsLimit ? 'kernel' : 'nobody',
+    diskBytes: wall,
+    openFiles: wall,
+    wallTimeMs: 'supervisor',
+    outputBytes: 'supervisor',
+    network: wall,
+    filesystem: wall,
+    identity: wall,
+    processView: wall,
+    syscalls: host.ownKernel ? 'hypervisor' : host.seccomp === undefined ? 'nobody' : 'kernel',
+  };
+}
+
+function toNotes(info: Info, host: DockerHost): Note[] {
+  const notes: Note[] = [];
+  if (!info.MemoryLimit || !info.PidsLimit || !info.CpuCfsQuota) {
+    notes.push({
+      text: 'the engine cannot limit memory, processes or CPU',
+      remedy: 'Give it cgroups: a delegated cgroup v2 for a rootless engine, or an engine that runs as root.',
+    });
+  }
+  if (!info.SwapLimit && info.MemoryLimit) notes.push({ text: 'swap is not limited by this engine' });
+  if (host.seccomp === undefined && !host.ownKernel) {
+    notes.push({
+      text: 'system calls are not filtered',
+      remedy: 'Use an engine with seccomp, on x86_64 or arm64.',
+    });
+  }
+  return notes;
+}
+
+async function toFacts(info: Info, endpoint: Endpoint, rootless: boolean): Promise<Fact[]> {
+  return [
+    { name: 'engine', value: `${endpoint.label} (${endpoint.origin})` },
+    { name: 'cgroups', value: `v${info.CgroupVersion}, ${info.CgroupDriver || 'unknown'} driver` },
+    { name: 'runtimes', value: Object.keys(info.Runtimes).join(', ') || info.DefaultRuntime },
+    { name: 'rootless', value: rootless ? 'yes' : 'no' },
+    { name: 'disk', value: await describeDisk(info, endpoint) },
+  ];
+}
+
+async function describeDisk(info: Info, endpoint: Endpoint): Promise<string> {
+  const place = `${info.DockerRootDir || 'unknown place'} (${info.Driver})`;
+  // Only where the folder is one of this machine can we look.
+  const stats = endpoint.local ? await statfs(info.DockerRootDir).catch(() => undefined) : undefined;
+  if (stats === undefined) return place;
+  const gigabytes = (blocks: number): string => (((blocks * stats.bsize) / GiB) | 0).toString();
+  return `${place}, ${gigabytes(stats.bavail)} of ${gigabytes(stats.blocks)} GB free`;
+}

@@ -1,0 +1,42 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { BUILT_IN_LANGUAGES } from '../../core/language.ts';
+import { BUILDABLE, isBuildable, readRecipe, recipeOfTag, toBuiltTag } from './recipe.ts';
+
+const RECIPES = fileURLToPath(new URL('../../../images', import.meta.url));
+
+describe.each(BUILDABLE)('the recipe %s', (name) => {
+  test('has an official image as its base, and both files in its context', async () => {
+    const { base, context } = await readRecipe(RECIPES, name);
+    expect(base).toMatch(/^(python|ruby|node|oven\/bun|debian):[\w.-]+-slim$/);
+    const listed = execFileSync('tar', ['-tvf', '-'], { input: context, encoding: 'utf8' });
+    expect(listed).toMatch(/-rw-r--r-- .* Dockerfile\n-rwxr-xr-x .* prepare\.sh\n$/);
+  });
+
+  test('has a hash that is always the same, and other than that of the others', async () => {
+    const { hash } = await readRecipe(RECIPES, name);
+    expect(hash).toMatch(/^sha256:[0-9a-f]{64}$/);
+    expect((await readRecipe(RECIPES, name)).hash).toBe(hash);
+    const others = BUILDABLE.filter((other) => other !== name);
+    expect(
+      (await Promise.all(others.map((other) => readRecipe(RECIPES, other)))).map((one) => one.hash),
+    ).not.toContain(hash);
+  });
+
+  test('is found again by the name of its image', () => {
+    expect(recipeOfTag(toBuiltTag(name))).toBe(name);
+    expect(recipeOfTag(`hotcell-${name}`)).toBe(name);
+  });
+});
+
+test('no other image is taken for one of ours', () => {
+  expect(
+    ['python:3', 'hotcell-python:1', 'a/hotcell-python:latest', 'hotcell-perl'].map(recipeOfTag),
+  ).toEqual([undefined, undefined, undefined, undefined]);
+});
+
+test('every recipe that a language names is there', () => {
+  const named = Object.values(BUILT_IN_LANGUAGES).map(({ recipe }) => recipe ?? '');
+  expect(named.filter((recipe) => !isBuildable(recipe))).toEqual([]);
+});
