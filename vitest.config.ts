@@ -4,6 +4,8 @@ const slow = { testTimeout: 120_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   test: {
+    // Time for a private Docker engine to stop.
+    teardownTimeout: 60_000,
     projects: [
       {
         test: {
@@ -19,6 +21,7 @@ export default defineConfig({
           name: 'cells',
           include: ['test/{contract,attacks,faults,e2e}/**/*.test.ts'],
           fileParallelism: false,
+          globalSetup: ['test/support/engine-setup.ts'],
           ...slow,
         },
       },

@@ -182,12 +182,14 @@ install_debian_packages() {
   fi
   say "installing Debian packages: $*"
   log=$(mktemp "${TMPDIR:-/tmp}/hotcell-apt.XXXXXX")
+  forbid_services
   if ! apt_install "$@"; then
     say 'not found or not fetched; reading the package lists anew'
     run_apt update || true
     # One by one, so that one unknown package does not keep the others away.
     for package in "$@"; do apt_install "$package" || failed+=("$package"); done
   fi
+  allow_services
   if ((${#failed[@]} > 0)); then
     tail -n 30 "$log" >&2
     say "could not install: ${failed[*]} (output above and in $log)"
@@ -198,7 +200,25 @@ install_debian_packages() {
   say 'Debian packages are installed'
 }
 
-# Both use `as_root` and `log` of install_debian_packages.
+# Docker's package starts an engine as soon as it is installed, which nobody asked for, and fails where that fails. dpkg
+# asks this file before it starts a service. Whoever has one decides; ours says no only as long as this script lives, so
+# that one left behind does no harm. Both use `as_root` and `log` of install_debian_packages, as do the two after them.
+SERVICE_POLICY=/usr/sbin/policy-rc.d
+
+forbid_services() {
+  if [[ -e $SERVICE_POLICY ]] && ! is_our_policy; then return 0; fi
+  printf '#!/bin/sh\n# made by hotcell\n[ ! -d /proc/%s ] || exit 101\n' "$$" |
+    "${as_root[@]}" install -m 755 /dev/stdin "$SERVICE_POLICY" >>"$log" 2>&1 || true
+}
+
+allow_services() {
+  if is_our_policy; then "${as_root[@]}" rm -f "$SERVICE_POLICY" || true; fi
+}
+
+is_our_policy() {
+  grep -qs '^# made by hotcell$' "$SERVICE_POLICY"
+}
+
 run_apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=120 "$@" \
     </dev/null >>"$log" 2>&1 9<&-

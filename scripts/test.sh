@@ -10,9 +10,11 @@ source scripts/setup.sh
 # shellcheck source=scripts/checks.sh
 source scripts/checks.sh
 
-# Every runtime that a driver supports, so that the contract is tested with each.
+# Every runtime that a driver supports, so that the contract is tested with each; a Docker engine, and mmdebstrap, which
+# makes its image; openssl for certificates.
 TEST_PACKAGES=(
   crun=crun runc=runc runsc=runsc ruby=/usr/bin/ruby python3=/usr/bin/python3 util-linux=unshare procps=ps curl=curl
+  docker.io=dockerd podman=podman mmdebstrap=mmdebstrap openssl=openssl
 )
 
 ensure_test_packages() {

@@ -7,11 +7,27 @@ export const OCI_EXEMPTIONS: Readonly<Record<RuntimeName, Exemptions>> = {
   crun: {},
   runc: {},
   runsc: {
-    'killing one exec leaves the other':
-      'gVisor: the host cannot tell the processes of one exec from another, so all end',
     'a process limit that was reached is reported': OWN_KERNEL,
     'no new privileges': 'gVisor: its /proc does not show it; its kernel has no set-uid',
     'system calls are filtered': OWN_KERNEL,
+  },
+};
+
+const GVISOR_UNDER_AN_ENGINE: Exemptions = {
+  ...OCI_EXEMPTIONS.runsc,
+  'CPU limit':
+    'gVisor: its own clock counts the time that the host makes it wait, so its figures cannot show the limit',
+  'the memory limit of a running cell can be changed':
+    'gVisor: its kernel does not hear of a change; a run that asks for other memory gets a cell booted with it',
+};
+
+/** By the runtime of the engine, or the engine. */
+export const DOCKER_EXEMPTIONS: Readonly<Record<'runc' | 'runsc' | 'podman', Exemptions>> = {
+  runc: {},
+  runsc: GVISOR_UNDER_AN_ENGINE,
+  podman: {
+    'the memory limit of a running cell can be changed':
+      'Podman: no such call; a run that asks for other memory gets a cell booted with it',
   },
 };
 

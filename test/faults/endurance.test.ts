@@ -12,11 +12,13 @@ import {
   startServer,
   stopClean,
 } from '../support/live-server.ts';
+import { makeJobs } from '../support/mixed-jobs.ts';
 import type { TestServer } from '../support/server.ts';
 
 const RUNS = Number(process.env['ENDURANCE_RUNS'] ?? 600);
 const AT_ONCE = 4;
 const MARKER = makeMarker();
+const toJob = makeJobs(MARKER);
 const GROWTH = 50 * 1024 * 1024;
 
 let server: TestServer;
@@ -24,65 +26,6 @@ beforeAll(async () => {
   server = await startServer();
 });
 afterAll(() => stopClean(server));
-
-interface Job {
-  readonly language: string;
-  readonly body: { readonly code: string; readonly timeout_ms?: number };
-  readonly expected: object;
-}
-
-const PLAIN: readonly ((number: number) => Job)[] = [
-  (number) => ({
-    language: 'python',
-    body: { code: `print(${number})` },
-    expected: { stdout: `${number}\n`, exit_code: 0 },
-  }),
-  (number) => ({
-    language: 'ruby',
-    body: { code: `puts ${number}` },
-    expected: { stdout: `${number}\n`, exit_code: 0 },
-  }),
-  (number) => ({
-    language: 'javascript',
-    body: { code: `console.log(${number})` },
-    expected: { stdout: `${number}\n`, exit_code: 0 },
-  }),
-  (number) => ({
-    language: 'typescript',
-    body: { code: `console.log(${number} as number)` },
-    expected: { stdout: `${number}\n`, exit_code: 0 },
-  }),
-  (number) => ({
-    language: 'bash',
-    body: { code: `echo ${number}; exit ${number % 100}` },
-    expected: { stdout: `${number}\n`, exit_code: number % 100 },
-  }),
-];
-const HOSTILE: readonly Job[] = [
-  {
-    language: 'bash',
-    body: { code: ':(){ :|:& };:; while :; do :; done', timeout_ms: 300 },
-    expected: { exit_code: 124 },
-  },
-  {
-    language: 'python',
-    body: { code: 'x = bytearray(400 << 20)' },
-    expected: { exit_code: 137, receipt: { limit_hit: 'memory' } },
-  },
-  { language: 'bash', body: { code: 'yes' }, expected: { exit_code: 137, receipt: { limit_hit: 'output' } } },
-  { language: 'javascript', body: { code: 'for (;;);', timeout_ms: 200 }, expected: { exit_code: 124 } },
-  {
-    language: 'bash',
-    body: { code: `(setsid sleep ${MARKER} &); echo left` },
-    expected: { stdout: 'left\n', exit_code: 0 },
-  },
-];
-
-function toJob(number: number): Job {
-  const hostile = number % 10 === 9 ? HOSTILE[Math.floor(number / 10) % HOSTILE.length] : undefined;
-  const plain = PLAIN[number % PLAIN.length];
-  return hostile ?? plain?.(number) ?? { language: '', body: { code: '' }, expected: {} };
-}
 
 /** `count` jobs, AT_ONCE at a time. */
 async function runMany(count: number): Promise<void> {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { ExecuteReply } from '../../src/wire/execute.ts';
+import { cellsOf, describeFootprint, footprintOf, processesIn } from './footprint.ts';
 import { findTraces, listProcesses, waitFor } from './leftovers.ts';
 import { TestServer, type ServerOptions } from './server.ts';
+
+export { instancesOf } from './footprint.ts';
 
 /** Small, so that a file does not spend its time on booting cells that nobody uses. */
 export const POOL_SIZE = 2;
@@ -31,37 +34,19 @@ export async function settle(server: TestServer, size = POOL_SIZE): Promise<void
     const running = (await readMetrics(server, 'hotcell_runs_running')).get('') ?? 1;
     const ready = [...(await readMetrics(server, 'hotcell_cells_ready')).values()];
     const isFull = ready.length > 0 && ready.every((cells) => cells >= size);
-    return running === 0 && isFull && countCells(server) === ready.reduce((sum, cells) => sum + cells, 0);
+    if (running > 0 || !isFull) return false;
+    const cells = (await cellsOf(server)).length;
+    const interpreters = ready.reduce((sum, waiting) => sum + waiting, 0);
+    if (server.way?.singleUse !== false) return cells === interpreters;
+    // In a shared cell several wait, usually all of a language; one that is being given up may still have some.
+    return cells >= ready.filter((waiting) => waiting > 0).length && cells <= interpreters;
   };
   await waitFor('the server comes to rest', isQuiet, 60_000);
 }
 
-/** The folders of running servers in a state directory. */
-export function instancesOf(stateDirectory: string): string[] {
-  return existsSync(stateDirectory)
-    ? readdirSync(stateDirectory).filter((name) => !name.startsWith('.'))
-    : [];
-}
-
-function countCells(server: TestServer): number {
-  return instancesOf(server.stateDirectory)
-    .map((instance) => `${server.stateDirectory}/${instance}/cells`)
-    .reduce((sum, folder) => sum + (existsSync(folder) ? readdirSync(folder).length : 0), 0);
-}
-
-/** Host pids of everything that runs in a cell of one of these instances; programs cannot hide from their cgroup. */
+/** Host pids of everything that runs in a cell of one of these instances of the oci driver. */
 export function cellProcesses(instances: readonly string[]): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => {
-      try {
-        const groups = readFileSync(`/proc/${pid}/cgroup`, 'utf8');
-        return instances.some((id) => groups.includes(`/hotcell/${id}/`));
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
+  return processesIn(instances.map((id) => `/hotcell/${id}/`));
 }
 
 /** What is left on the host of these instances, in words; empty when nothing is. */
@@ -82,9 +67,9 @@ export function describeTraces(stateDirectory: string, instances: readonly strin
  */
 export async function stopClean(server: TestServer, size = POOL_SIZE): Promise<void> {
   await settle(server, size);
-  const instances = instancesOf(server.stateDirectory);
+  const footprint = await footprintOf(server);
   const code = await server.stop();
-  const traces = describeTraces(server.stateDirectory, instances);
+  const traces = await describeFootprint(footprint);
   rmSync(server.stateDirectory, { recursive: true, force: true });
   assert.deepEqual({ code, traces }, { code: 0, traces: [] });
 }

@@ -1,4 +1,4 @@
-import { test } from 'vitest';
+import { describe, test } from 'vitest';
 import { OciDriver, type OciOptions } from '../../src/drivers/oci/driver.ts';
 
 /**
@@ -6,10 +6,21 @@ import { OciDriver, type OciOptions } from '../../src/drivers/oci/driver.ts';
  */
 export function testThatNeeds(missing: string | undefined): typeof test | typeof test.skip {
   if (missing === undefined) return test;
+  announceSkip(missing);
+  return test.skip;
+}
+
+/** The same for a whole group. */
+export function describeThatNeeds(missing: string | undefined): typeof describe | typeof describe.skip {
+  if (missing === undefined) return describe;
+  announceSkip(missing);
+  return describe.skip;
+}
+
+function announceSkip(missing: string): void {
   if (process.env['CI'] !== undefined && process.env['CI'] !== '')
     throw new Error(`cannot be skipped on CI: ${missing}`);
   process.stderr.write(`SKIPPED: ${missing}\n`);
-  return test.skip;
 }
 
 export const isRoot = process.geteuid?.() === 0;

@@ -5,10 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ErrorReply, ExecuteReply, HealthReply } from '../../src/wire/execute.ts';
+import type { Way } from './served-by.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 export interface ServerOptions {
+  /** Otherwise what the server takes by itself, which is oci/fresh where these tests run. */
+  readonly way?: Way | undefined;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Given when a second server is to find what the first one left. */
@@ -21,11 +24,28 @@ export interface ExecuteAnswer {
   readonly body: ExecuteReply & ErrorReply;
 }
 
+/** A server that ended before it was ready. */
+export class StartFailure extends Error {
+  /** By which what it left can be found. */
+  readonly pid: number;
+  readonly code: number | null;
+  readonly output: string;
+
+  constructor(child: ChildProcess, code: number | null, output: string) {
+    super(`the server ended with ${code}: ${output}`);
+    this.name = 'StartFailure';
+    this.pid = child.pid ?? 0;
+    this.code = code;
+    this.output = output;
+  }
+}
+
 /** A real server in a process of its own, with a state directory of its own. */
 export class TestServer implements AsyncDisposable {
   readonly url: string;
   readonly stateDirectory: string;
   readonly process: ChildProcess;
+  readonly way: Way | undefined;
   readonly #ownsState: boolean;
   readonly #output: string[];
 
@@ -34,20 +54,28 @@ export class TestServer implements AsyncDisposable {
     state: string;
     ownsState: boolean;
     child: ChildProcess;
+    way: Way | undefined;
     output: string[];
   }) {
     this.url = parts.url;
     this.stateDirectory = parts.state;
     this.process = parts.child;
+    this.way = parts.way;
     this.#ownsState = parts.ownsState;
     this.#output = parts.output;
   }
 
   static async start(options: ServerOptions = {}): Promise<TestServer> {
+    const { way } = options;
+    await way?.prepare();
     const state = options.stateDirectory ?? makeStateDirectory();
     const child = spawn(
       process.execPath,
-      ['--max-semi-space-size=2', MAIN, 'up', '--port', '0', ...(options.args ?? [])],
+      [
+        ...['--max-semi-space-size=2', MAIN, 'up', '--port', '0'],
+        ...(way?.args ?? []),
+        ...(options.args ?? []),
+      ],
       {
         // Flag and the last two variables as the launcher has them.
         env: {
@@ -69,9 +97,11 @@ export class TestServer implements AsyncDisposable {
       };
       child.stdout.on('data', listen);
       child.stderr.on('data', listen);
-      child.on('exit', (code) => reject(new Error(`the server ended with ${code}: ${output.join('')}`)));
+      // Not at its exit: the last words may come after it.
+      child.on('close', (code) => reject(new StartFailure(child, code, output.join(''))));
     });
-    return new TestServer({ url, state, ownsState: options.stateDirectory === undefined, child, output });
+    const ownsState = options.stateDirectory === undefined;
+    return new TestServer({ url, state, ownsState, child, way, output });
   }
 
   get output(): string {
