@@ -17,7 +17,8 @@ import { stopAllServices } from './support/services.ts';
 import { makeBareWay, programOf } from './ways/bare.ts';
 import { makeDockerExecWay } from './ways/docker-exec.ts';
 import { makeHotcellWay } from './ways/hotcell-http.ts';
-import { makeRuntimeExecWay } from './ways/runtime-exec.ts';
+import { makeCellExecWay } from './ways/cell-exec.ts';
+import type { WayName } from './ways/way.ts';
 
 const POOL_SIZE = 4;
 const THROUGHPUT_LANGUAGES: readonly LanguageName[] = ['python', 'bash'];
@@ -36,28 +37,38 @@ async function measure(stack: AsyncDisposableStack, options: Options): Promise<R
   const bare = makeBareWay(scratch, options.languages);
   const languages = [...bare.languages];
   progress('starting what is compared');
-  const docker = await openDocker(stack, options, scratch);
-  const runtimeExec = await makeRuntimeExecWay(stack, scratch, languages);
+  const docker = await openDocker(stack, options);
+  const cellExec = await makeCellExecWay(stack, scratch, languages);
   const warmServer = await HotcellServer.start({ scratch, languages, poolSize: POOL_SIZE });
   const coldServer = await HotcellServer.start({ scratch, languages, poolSize: 0 });
   const warm = makeHotcellWay('hotcell warm', warmServer, languages);
   const cold = makeHotcellWay('hotcell cold', coldServer, languages);
   const dockerExec =
     docker === undefined ? [] : [await makeDockerExecWay(docker.engine, docker.container, languages)];
-  const quiet = (): Promise<void> => warmServer.full();
+  const dockerServers =
+    docker === undefined ? [] : await startDockerServers(docker.engine.socket, { scratch, languages });
+  const dockerWays = dockerServers.map(({ name, server }) => makeHotcellWay(name, server, languages));
+  const quiet = async (): Promise<void> => {
+    for (const server of [warmServer, ...dockerServers.map((entry) => entry.server)]) await server.full();
+  };
 
-  const latency = await measureLatency([bare, runtimeExec, ...dockerExec, warm, cold], languages, {
-    rounds: options.rounds,
-    foreign,
-    quiet,
-  });
-  const notWarm = warm.cells.cold;
+  const latency = await measureLatency(
+    [bare, cellExec, ...dockerExec, warm, cold, ...dockerWays],
+    languages,
+    {
+      rounds: options.rounds,
+      foreign,
+      quiet,
+    },
+  );
+  const notWarm = [warm, ...dockerWays].reduce((sum, way) => sum + way.cells.cold, 0);
   await coldServer[Symbol.asyncDispose]();
   const throughput = await measureThroughput(
-    [bare, ...dockerExec, warm],
+    [bare, ...dockerExec, warm, ...dockerWays],
     languages.filter((language) => THROUGHPUT_LANGUAGES.includes(language)),
     { seconds: options.seconds, foreign, quiet },
   );
+  for (const { server } of dockerServers) await server[Symbol.asyncDispose]();
   await warmServer[Symbol.asyncDispose]();
   const cells = await measureCells(scratch, languages);
   const start = await measureStart(scratch, options.rounds);
@@ -75,6 +86,23 @@ async function measure(stack: AsyncDisposableStack, options: Options): Promise<R
     start,
     notWarm,
   };
+}
+
+/** In a shared cell fewer wait; two are what the default limits allow. */
+async function startDockerServers(
+  socket: string,
+  common: { scratch: string; languages: readonly LanguageName[] },
+): Promise<{ name: WayName; server: HotcellServer }[]> {
+  const start = async (strategy: string, poolSize: number): Promise<HotcellServer> =>
+    HotcellServer.start({
+      ...common,
+      poolSize,
+      settings: ['driver=docker', `strategy=${strategy}`, `docker.host=unix://${socket}`],
+    });
+  return [
+    { name: 'docker shared', server: await start('shared', 2) },
+    { name: 'docker fresh', server: await start('fresh', 2) },
+  ];
 }
 
 function versionCommands(languages: readonly LanguageName[]): Map<string, readonly string[]> {

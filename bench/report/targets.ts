@@ -15,6 +15,8 @@ const WARM_TO_BARE: Readonly<Partial<Record<LanguageName, number>>> = {
   javascript: 0.35,
   typescript: 0.8,
 };
+/** Most that a warm request to a server on Docker may take, in docker execs by hand. */
+const DOCKER_TO_EXEC = { 'docker shared': 1.25, 'docker fresh': 1 } as const;
 /** Least rate of fresh python cells, in rates of docker exec. */
 const RATE_TO_DOCKER = 2.5;
 const RATE_CONCURRENCY = 4;
@@ -24,6 +26,11 @@ export function checkTargets(results: Results): Check[] {
     const value = latencyRatio(results, language as LanguageName, ['hotcell warm', 'bare'])?.median;
     return toCheck(`${language}: warm over HTTP / bare ≤ ${most}`, value, (ratio) => ratio <= most);
   });
+  for (const way of ['docker shared', 'docker fresh'] as const) {
+    const most = DOCKER_TO_EXEC[way];
+    const value = latencyRatio(results, 'python', [way, 'docker exec'])?.median;
+    checks.push(toCheck(`python: ${way} over HTTP / docker exec ≤ ${most}`, value, (ratio) => ratio <= most));
+  }
   const fresh = rateOf(results, 'python', { way: 'hotcell warm', concurrency: RATE_CONCURRENCY });
   const docker = rateOf(results, 'python', { way: 'docker exec', concurrency: RATE_CONCURRENCY });
   const rate = fresh === undefined || docker === undefined ? undefined : fresh / docker;

@@ -1,4 +1,4 @@
-import type { EngineApi } from '../docker/engine-api.ts';
+import type { EngineApi } from '../../test/support/engine-api.ts';
 import {
   commandFor,
   commandThatWrites,

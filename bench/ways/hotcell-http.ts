@@ -1,6 +1,6 @@
 import { helloIn, requireHello, type LanguageName } from '../support/hello.ts';
 import type { HotcellServer } from '../server/hotcell-server.ts';
-import type { Way } from './way.ts';
+import type { Way, WayName } from './way.ts';
 
 export interface HotcellWay extends Way {
   /** Answers by what the receipt said of the cell. */
@@ -9,7 +9,7 @@ export interface HotcellWay extends Way {
 
 /** A request to a real server over a connection that is kept. Its cells are as they ship, limits included. */
 export function makeHotcellWay(
-  name: 'hotcell warm' | 'hotcell cold',
+  name: WayName,
   server: HotcellServer,
   languages: readonly LanguageName[],
 ): HotcellWay {

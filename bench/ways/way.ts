@@ -9,5 +9,13 @@ export interface Way {
   hello(language: LanguageName): Promise<number>;
 }
 
-export const WAY_NAMES = ['bare', 'crun exec', 'docker exec', 'hotcell warm', 'hotcell cold'] as const;
+export const WAY_NAMES = [
+  'bare',
+  'cell exec',
+  'docker exec',
+  'hotcell warm',
+  'hotcell cold',
+  'docker shared',
+  'docker fresh',
+] as const;
 export type WayName = (typeof WAY_NAMES)[number];

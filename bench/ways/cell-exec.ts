@@ -16,10 +16,10 @@ import {
 import type { Way } from './way.ts';
 
 /**
- * The interpreter started in one long-lived cell: `crun exec` with our FIFOs, our cgroup for each exec and our reading
- * of the usage around it, which is what a session pays. The cell is not held to a share of the CPU.
+ * The interpreter started in one long-lived oci cell by its agent, which is what a session pays. The cell is not held to
+ * a share of the CPU.
  */
-export async function makeRuntimeExecWay(
+export async function makeCellExecWay(
   stack: AsyncDisposableStack,
   scratch: string,
   languages: readonly LanguageName[],
@@ -42,13 +42,13 @@ export async function makeRuntimeExecWay(
   const places = new Map(languages.map((language) => [language, join(cell.workdir, fileNameOf(language))]));
   for (const [language, file] of places) await exec(cell, commandThatWrites(language, file));
   return {
-    name: 'crun exec',
+    name: 'cell exec',
     languages: new Set(languages),
     async hello(language) {
       const startedAt = performance.now();
       const answer = await exec(cell, commandFor(language, places.get(language) ?? ''));
       const ms = performance.now() - startedAt;
-      requireHello(`crun exec ${language}`, answer);
+      requireHello(`cell exec ${language}`, answer);
       return ms;
     },
   };
