@@ -13,6 +13,8 @@ my $CHUNK = 65536;
 # A look at the memory of a command costs a look at every process, so looks become rare when nothing happens.
 my ($FIRST_LOOK, $LONGEST_LOOK) = (0.1, 5);
 
+# SECURITY: at its end it kills all it can see, which must be a cell and never the host.
+die "agent.pl: not PID 1 of a cell\n" if $$ != 1;
 if (@ARGV) {
   open STDIN, '<', $ARGV[0] or exit 71;
   open STDOUT, '>', $ARGV[1] or exit 71;
@@ -370,7 +372,7 @@ sub handle {
   my ($type, $id, $payload) = @_;
   return start($id, $payload) if $type eq 'S';
   my $command = $commands{$id} or return;
-  if ($type eq 'I') { $command->{pending} .= $payload; feed($command); look_soon($command) }
+  if ($type eq 'I') { wake($command); $command->{pending} .= $payload; feed($command); look_soon($command) }
   elsif ($type eq 'E') { $command->{closing} = 1; feed($command) }
   elsif ($type eq 'C') { $command->{credit} += unpack 'N', $payload; complete($command) if $command->{end} }
   elsif ($type eq 'K') { kill_command($command) }
@@ -378,6 +380,13 @@ sub handle {
     my %words = usage_of($command);
     send_frame('U', $id, join ' ', map {"$_=$words{$_}"} sort keys %words);
   }
+}
+
+# A neighbour may have stopped all that it could reach, those who only wait included.
+sub wake {
+  my ($command) = @_;
+  return if $command->{alone} || $command->{awake}++;
+  kill 'CONT', $command->{pid}, split ' ', slurp("/proc/$command->{pid}/task/$command->{pid}/children");
 }
 
 sub kill_command {

@@ -5,7 +5,8 @@ import { HotcellError } from '../core/errors.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import { chooseDriver, driversToTry, probeDriver, serves } from './choose-driver.ts';
 import { Config } from './config.ts';
-import { DRIVER_NAMES, makeDriver, type DriverName } from './make-drivers.ts';
+import * as makeDrivers from './make-drivers.ts';
+import type { DriverName } from './make-drivers.ts';
 
 const HOOKS = { log: SILENT_LOG, onProgress: () => {} };
 const configOf = (settings: object): Config => Config.parse(settings);
@@ -23,8 +24,8 @@ let asked: DriverName[] = [];
 
 /** The drivers of a machine that no test could have: they only answer the probe. */
 vi.mock('./make-drivers.ts', async (original) => {
-  const real = await original<typeof import('./make-drivers.ts')>();
-  const make: typeof makeDriver = (name, config, hooks) => {
+  const real = await original<typeof makeDrivers>();
+  const make: typeof real.makeDriver = (name, config, hooks) => {
     if (Object.keys(machine).length === 0) return real.makeDriver(name, config, hooks);
     asked.push(name);
     const answer = machine[name];
@@ -66,7 +67,7 @@ describe('the order', () => {
       expect(driversToTry(config, platform)).not.toContain('subprocess');
   });
 
-  test.each(DRIVER_NAMES)(
+  test.each(makeDrivers.DRIVER_NAMES)(
     '[SC-04] %s can be asked for by its name, and then nothing else is tried',
     (driver) => {
       expect(driversToTry(configOf({ driver }), 'linux')).toEqual([driver]);

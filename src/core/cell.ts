@@ -36,6 +36,29 @@ export interface CellSummary {
   readonly name: string;
 }
 
+/** A file to be written; paths are relative to the workdir. */
+export interface CellFile {
+  readonly path: string;
+  readonly content: Uint8Array;
+  /** 0644 unless given. */
+  readonly mode?: number;
+}
+
+export interface FileEntry {
+  readonly name: string;
+  readonly kind: 'file' | 'folder' | 'link' | 'other';
+  readonly sizeBytes: number;
+}
+
+/** The files of a cell, seen and made with the rights of its programs. Throws FILE_REFUSED for what they could not do. */
+export interface CellFiles {
+  write(files: readonly CellFile[]): Promise<void>;
+  /** Refuses a file of more than `limitBytes`. */
+  read(path: string, limitBytes: number): Promise<Uint8Array>;
+  /** `.` is the workdir. */
+  list(path: string): Promise<FileEntry[]>;
+}
+
 export interface Cell {
   readonly id: string;
   readonly name: string;
@@ -43,7 +66,10 @@ export interface Cell {
   readonly isolation: Isolation;
   /** The program of the spec, attached since its start. */
   readonly main: Exec | undefined;
+  /** One more command; only in a cell without `main`. */
   exec(request: ExecRequest): Promise<Exec>;
+  /** As `exec`: only in a cell without `main`. */
+  readonly files: CellFiles;
   /** Changes the memory limit of the running cell; undefined where that cannot be done. */
   readonly limitMemory: ((bytes: number) => Promise<void>) | undefined;
   /** Resolves when the cell has ended for whatever reason and nothing of it is left. */

@@ -34,6 +34,11 @@ export const ERRORS = {
     retry: false,
     hint: 'Add the origin to corsOrigins if pages from there may run code here.',
   },
+  FILE_REFUSED: {
+    status: 422,
+    retry: false,
+    hint: 'Name a plain file by a path below the workdir, and stay within the limits of size and disk.',
+  },
   NOT_FOUND: { status: 404, retry: false, hint: 'See /docs for the routes.' },
   METHOD_NOT_ALLOWED: {
     status: 405,

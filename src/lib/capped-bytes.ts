@@ -27,14 +27,19 @@ export class CappedBytes {
     return this.#total > this.#limit;
   }
 
-  /** The kept bytes as text. A UTF-8 character that the cap split is dropped, not replaced. */
-  text(): string {
+  bytes(): Uint8Array {
     const bytes = new Uint8Array(this.#kept);
     let offset = 0;
     for (const chunk of this.#chunks) {
       bytes.set(chunk, offset);
       offset += chunk.length;
     }
+    return bytes;
+  }
+
+  /** The kept bytes as text. A UTF-8 character that the cap split is dropped, not replaced. */
+  text(): string {
+    const bytes = this.bytes();
     return new TextDecoder().decode(this.truncated ? bytes.subarray(0, wholeCharacters(bytes)) : bytes);
   }
 }

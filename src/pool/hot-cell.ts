@@ -20,6 +20,8 @@ export interface HotCell {
   dispose(): Promise<void>;
   /** Something is wrong with the cell: nobody else shall be sent there. */
   retire(): void;
+  /** Others have made the cell unfit, so whoever still waits in it shall not be used. */
+  readonly spoiled: boolean;
 }
 
 export interface NamedLanguage {
@@ -64,6 +66,7 @@ export async function bootHotCell(driver: Driver, language: NamedLanguage, limit
     bootUsage: await main.usage(),
     dispose: () => cell.dispose(),
     retire: () => {},
+    spoiled: false,
   };
 }
 

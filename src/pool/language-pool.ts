@@ -41,6 +41,8 @@ export class LanguagePool {
   #closed = false;
   /** Switched off after a long idle time; the next taker switches it on again. */
   #resting = false;
+  /** The last boot succeeded, so the next one is expected to. */
+  #serves = false;
   #failures = 0;
   #quickLosses = 0;
   #retryAt = 0;
@@ -54,7 +56,9 @@ export class LanguagePool {
   }
 
   get state(): 'running' | 'stopped' {
-    return this.#ready.length + this.#taken > 0 ? 'running' : 'stopped';
+    // The last one was taken and the next is on its way: that is no reason to call anybody.
+    const isRefilling = this.#booting > 0 && this.#serves && !this.#resting;
+    return this.#ready.length + this.#taken > 0 || isRefilling ? 'running' : 'stopped';
   }
 
   get ready(): number {
@@ -83,6 +87,7 @@ export class LanguagePool {
     if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the pool is closed');
     this.#lastUsedAt = this.#options.now();
     this.#resting = false;
+    this.#dropSpoiled();
     const hot = this.#ready.shift();
     if (hot !== undefined) {
       this.#taken++;
@@ -119,7 +124,16 @@ export class LanguagePool {
   release(): void {
     this.#taken--;
     this.#lastUsedAt = this.#options.now();
+    this.#dropSpoiled();
     this.refill();
+  }
+
+  /** A run may have spoiled the place where others wait: they are given up before anybody gets them. */
+  #dropSpoiled(): void {
+    for (const hot of this.#ready.filter(({ spoiled }) => spoiled)) {
+      this.#ready.splice(this.#ready.indexOf(hot), 1);
+      hot.dispose().catch(() => {});
+    }
   }
 
   /** Boots the first cell and waits for it; the others follow in the background. */
@@ -158,6 +172,7 @@ export class LanguagePool {
 
   /** Gives a new cell to whoever waits, or keeps it; false when there is no place for it any more. */
   #place(hot: HotCell): boolean {
+    this.#serves = true;
     this.#failures = 0;
     this.#retryAt = 0;
     this.#problem = undefined;
@@ -210,6 +225,7 @@ export class LanguagePool {
   /** Removes the waiting cells until somebody asks for one. */
   rest(): Promise<number> {
     this.#resting = true;
+    this.#serves = false;
     return this.#disposeReady();
   }
 

@@ -209,6 +209,31 @@ describe('strategy shared', () => {
     expect([driver.cells.length, pool.status('lua').ready]).toEqual([2, 1]);
   });
 
+  test('[CX-16] who waits in a cell that was given up is given to nobody', async () => {
+    const { driver, pool } = await startPool('shared', { size: 2 });
+    const [first, waiting] = driver.cells[0]?.programs ?? [];
+    const taken = await pool.take('lua', NOBODY);
+    expect(taken.hot.main).toBe(first);
+    taken.hot.retire();
+    expect(factsOf(await pool.take('lua', NOBODY))).toMatchObject({ cell: '2', warm: false });
+    await nextTurn();
+    expect([first?.isEnded, waiting?.isEnded]).toEqual([false, true]);
+    await taken.hot.dispose();
+    await nextTurn();
+    expect(driver.cells.map((cell) => cell.disposals)).toEqual([1, 0]);
+  });
+
+  test('[CX-16] those who wait in it are replaced as soon as the run that spoiled it is over', async () => {
+    const { driver, pool } = await startPool('shared', { size: 2 });
+    const { hot, release } = await pool.take('lua', NOBODY);
+    hot.retire();
+    await hot.dispose();
+    release();
+    await nextTurn();
+    expect(driver.cells.map((cell) => cell.disposals)).toEqual([1, 0]);
+    expect([driver.cells[1]?.programs.length, pool.status('lua').ready]).toEqual([2, 2]);
+  });
+
   test('[CX-18] close removes the cell', async () => {
     const { driver, pool } = await startPool('shared', { size: 2 });
     await pool.close();

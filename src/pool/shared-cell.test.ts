@@ -167,15 +167,38 @@ describe('a cell', () => {
     expect(disposals(driver)).toEqual([1, 0]);
   });
 
+  test('[CX-16] that somebody found spoiled is that for all who are in it', async () => {
+    const { shared } = makeShared();
+    const [one, other] = await Promise.all([shared.boot(), shared.boot()]);
+    expect([one.spoiled, other.spoiled]).toEqual([false, false]);
+    one.retire();
+    expect([one.spoiled, other.spoiled, (await shared.boot()).spoiled]).toEqual([true, true, false]);
+  });
+
+  test('[CX-16] that was found spoiled while an interpreter booted in it is not used for it', async () => {
+    const { driver, shared } = makeShared();
+    const neighbour = await shared.boot();
+    const booting: ScriptedProgram[] = [];
+    driver.boot = (program) => booting.push(program);
+    const boot = shared.boot();
+    await nextTurn();
+    neighbour.retire();
+    driver.boot = sayReady;
+    booting[0]?.sayReady();
+    expect((await boot).cell.id).toBe('2');
+    expect([booting[0]?.isEnded, programOf(neighbour).isEnded]).toEqual([true, false]);
+    await finish(neighbour);
+    expect(disposals(driver)).toEqual([1, 0]);
+  });
+
   test.each([
     [0.5, ['1', '1']],
     [0.51, ['1', '2']],
   ])('[CX-12] whose disk is full to %d: the next run', async (share, ids) => {
     const { driver, shared } = makeShared();
-    const hots = [await shared.boot()];
-    for (const hot of [...hots]) await finish(hot, share);
-    hots.push(await shared.boot());
-    expect(idsOf(hots)).toEqual(ids);
+    const first = await shared.boot();
+    await finish(first, share);
+    expect(idsOf([first, await shared.boot()])).toEqual(ids);
     expect(disposals(driver)[0]).toBe(share > 0.5 ? 1 : 0);
   });
 

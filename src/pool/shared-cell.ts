@@ -65,7 +65,10 @@ export class SharedCell {
   async #start(): Promise<HotCell> {
     const home = this.#enter();
     try {
-      return await this.#startIn(home);
+      const hot = await this.#startIn(home);
+      if (!hot.spoiled) return hot;
+      // Given up by others while this one was booting.
+      await hot.dispose();
     } catch (error) {
       this.#retire(home);
       this.#leave(home);
@@ -109,6 +112,9 @@ export class SharedCell {
         await main.ended;
       },
       retire: () => this.#retire(home),
+      get spoiled() {
+        return home.retired;
+      },
     };
   }
 

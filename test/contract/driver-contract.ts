@@ -1,11 +1,12 @@
 import { describe, expect, type test } from 'vitest';
 import type { Driver } from '../../src/core/driver.ts';
 import { bash, specOf } from './cells.ts';
+import { FILES } from './files.ts';
 import { PROGRAMS } from './programs.ts';
 import { WALLS } from './walls.ts';
 
 /** The promises of the Driver port. */
-export const CONTRACT = { ...PROGRAMS, ...WALLS };
+export const CONTRACT = { ...PROGRAMS, ...FILES, ...WALLS };
 export type ContractName = keyof typeof CONTRACT;
 
 /** What a driver is not held to, with the reason, which stands in the driver table of the docs. */

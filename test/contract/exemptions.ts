@@ -46,6 +46,7 @@ export const SUBPROCESS_EXEMPTIONS: Exemptions = {
   'disk limit': NO_WALLS,
   'open files limit': NO_WALLS,
   'cells do not share files': NO_WALLS,
+  'a link leads nowhere that the programs of the cell could not go': NO_WALLS,
   'no network': NO_WALLS,
   'nothing writable but the workdir': NO_WALLS,
   'no privileges': NO_WALLS,

@@ -35,11 +35,10 @@ export async function settle(server: TestServer, size = POOL_SIZE): Promise<void
     const ready = [...(await readMetrics(server, 'hotcell_cells_ready')).values()];
     const isFull = ready.length > 0 && ready.every((cells) => cells >= size);
     if (running > 0 || !isFull) return false;
-    const cells = (await cellsOf(server)).length;
-    const interpreters = ready.reduce((sum, waiting) => sum + waiting, 0);
-    if (server.way?.singleUse !== false) return cells === interpreters;
-    // In a shared cell several wait, usually all of a language; one that is being given up may still have some.
-    return cells >= ready.filter((waiting) => waiting > 0).length && cells <= interpreters;
+    // In a shared cell all those of a language wait.
+    const isShared = server.way?.singleUse === false;
+    const expected = ready.map((waiting) => (isShared ? Math.min(1, waiting) : waiting));
+    return (await cellsOf(server)).length === expected.reduce((sum, cells) => sum + cells, 0);
   };
   await waitFor('the server comes to rest', isQuiet, 60_000);
 }

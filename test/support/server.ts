@@ -71,11 +71,7 @@ export class TestServer implements AsyncDisposable {
     const state = options.stateDirectory ?? makeStateDirectory();
     const child = spawn(
       process.execPath,
-      [
-        ...['--max-semi-space-size=2', MAIN, 'up', '--port', '0'],
-        ...(way?.args ?? []),
-        ...(options.args ?? []),
-      ],
+      ['--max-semi-space-size=2', MAIN, 'up', '--port', '0', ...(way?.args ?? []), ...(options.args ?? [])],
       {
         // Flag and the last two variables as the launcher has them.
         env: {

@@ -160,12 +160,15 @@ describe('questions', () => {
   });
 
   test.each(['L', 'F'])('[CX-10] about a command that ends with %s end, too', async (type) => {
-    const { start, say } = makeLink();
+    const { sent, start, say } = makeLink();
     const exec = start();
     const usage = exec.usage();
     say(type, 1, 'why');
     expect(await usage).toEqual(NO_USAGE);
     await errorOf(exec);
+    // Nobody is asked about who is gone.
+    expect(await exec.usage()).toEqual(NO_USAGE);
+    expect(sent.filter((frame) => frame.startsWith('U'))).toEqual(['U 1']);
   });
 
   test('[CX-10] end with the connection', async () => {

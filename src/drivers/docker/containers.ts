@@ -79,9 +79,10 @@ export function toCellError(error: unknown, cell: string, image: string): unknow
       cause: error,
     });
   }
-  const noAgent = /"?perl"?: (executable file not found|no such file)|exec: "perl"|perl: not found/i.test(
-    words,
-  );
+  const noAgent =
+    /"?perl"?: (executable file not found|no such file)|exec: "perl"|perl: not found|file .perl. not found/i.test(
+      words,
+    );
   return new HotcellError(
     'CELL_START_FAILED',
     noAgent

@@ -2,7 +2,7 @@ import type { ContainerCreateOptions } from 'dockerode';
 import type { CellSpec } from '../../core/cell.ts';
 import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import { GVISOR_OVERHEAD, NO_OVERHEAD } from '../linux/runtime-overhead.ts';
-import { MASKED_PATHS, READ_ONLY_PATHS } from '../linux/masked-paths.ts';
+import { MASKED_PATHS, MASKED_SYS_PATHS, READ_ONLY_PATHS } from '../linux/masked-paths.ts';
 
 const MiB = 1024 * 1024;
 /** Semaphores and small buffers of the C library live there. It counts as memory, like /tmp. */
@@ -95,7 +95,7 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
       IpcMode: 'none',
       // Shared memory that a command leaves behind would stay as long as the cell does.
       ...(input.ownKernel ? {} : { Sysctls: { 'kernel.shm_rmid_forced': '1' } }),
-      MaskedPaths: MASKED_PATHS,
+      MaskedPaths: [...MASKED_PATHS, ...MASKED_SYS_PATHS],
       ReadonlyPaths: READ_ONLY_PATHS,
       Mounts: [
         {

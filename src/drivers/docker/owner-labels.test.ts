@@ -18,7 +18,7 @@ describe('labels', () => {
   });
 
   test('[SC-02] the engine is asked for those with an owner', async () => {
-    expect(OURS_FILTER.label.every(async (name) => name in (await toOwnerLabels('abc')))).toBe(true);
+    expect(Object.keys(await toOwnerLabels('abc'))).toEqual(expect.arrayContaining(OURS_FILTER.label));
     expect(OURS_FILTER).toEqual({ label: ['hotcell.owner'] });
   });
 });

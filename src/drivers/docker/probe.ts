@@ -7,9 +7,12 @@ import { toSeccompProfile, type SeccompProfile } from '../linux/seccomp.ts';
 import type { Endpoint } from './endpoint.ts';
 import { Engine } from './engine.ts';
 
-/** As much of an engine's own description as we use; Podman leaves some of it out. */
+/**
+ * As much of an engine's own description as we use; Podman leaves some of it out.
+ * SECURITY: a limit that an engine does not claim to enforce is one that it does not enforce.
+ */
 const Info = z.object({
-  OSType: z.string().default('linux'),
+  OSType: z.string(),
   Architecture: z.string().default(''),
   CgroupDriver: z.string().default(''),
   CgroupVersion: z.string().default('1'),
@@ -18,10 +21,10 @@ const Info = z.object({
   Runtimes: z.record(z.string(), z.unknown()).default({}),
   DefaultRuntime: z.string().default('runc'),
   SecurityOptions: z.array(z.string()).nullish(),
-  MemoryLimit: z.boolean().default(true),
-  SwapLimit: z.boolean().default(true),
-  CpuCfsQuota: z.boolean().default(true),
-  PidsLimit: z.boolean().default(true),
+  MemoryLimit: z.boolean().default(false),
+  SwapLimit: z.boolean().default(false),
+  CpuCfsQuota: z.boolean().default(false),
+  PidsLimit: z.boolean().default(false),
 });
 type Info = z.infer<typeof Info>;
 
@@ -73,6 +76,13 @@ export async function probeDocker(
     version = Version.parse(await engine.call('tell its version', (docker) => docker.version(), ANSWER_MS));
     info = Info.parse(await engine.call('describe itself', (docker) => docker.info(), ANSWER_MS));
   } catch (error) {
+    const { label, origin } = options.endpoint;
+    if (error instanceof z.ZodError) {
+      return refuse(
+        `the engine at ${label} answers with something else than an engine does`,
+        `Check ${origin}: an engine must listen there.`,
+      );
+    }
     const { message, hint } = toHotcellError(error);
     return refuse(message, hint);
   }

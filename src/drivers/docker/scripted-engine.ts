@@ -9,7 +9,7 @@ import { Engine } from './engine.ts';
 /** `hang`: no answer at all; `hang up`: the connection is closed instead. */
 export type ScriptedAnswer = { readonly status?: number; readonly body?: unknown } | 'hang' | 'hang up';
 
-/** For tests: what an engine answers to a request such as `GET /info`. */
+/** For tests: what an engine answers to a request such as `GET /info`; the body has one letter for each byte. */
 export type EngineScript = (request: string, body: string) => ScriptedAnswer;
 
 /** For tests: an HTTP server on a socket that answers as a test wants engines to. */
@@ -55,8 +55,10 @@ export class ScriptedEngine implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    let body = '';
-    for await (const bytes of request) body += String(bytes);
+    const chunks: Buffer[] = [];
+    request.on('data', (bytes: Buffer) => chunks.push(bytes));
+    await once(request, 'end');
+    const body = Buffer.concat(chunks).toString('latin1');
     const line = `${request.method} ${request.url}`;
     this.asked.push(line);
     const answer = this.script(line, body);

@@ -22,6 +22,9 @@ export const MASKED_PATHS = [
   '/proc/timer_stats',
 ];
 
+/** What engines mask below `/sys` by themselves, unless they are told what to mask. */
+export const MASKED_SYS_PATHS = ['/sys/devices/virtual/powercap', '/sys/firmware'];
+
 export const READ_ONLY_PATHS = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 
 export interface MaskablePaths {

@@ -195,6 +195,12 @@ describe('limits', () => {
   });
 });
 
+test('[CX-12] kernel settings are passed on, where there are any', () => {
+  const sysctl = { 'kernel.shm_rmid_forced': '1' };
+  expect(configOf({ sysctl }).linux).toMatchObject({ sysctl });
+  expect(configOf().linux).not.toHaveProperty('sysctl');
+});
+
 test('[SC-03] a whole config', () => {
   const { mounts, linux, ...rest } = toConfigJson(INPUT, {
     masked: ['/proc/kcore'],

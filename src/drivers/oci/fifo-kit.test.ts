@@ -1,8 +1,8 @@
-import { lstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { FIFO_NAMES, FifoKits, toChannelMounts } from './fifo-kit.ts';
+import { FIFO_NAMES, FifoKits, sealKit, toChannelMounts } from './fifo-kit.ts';
 
 const US = process.geteuid?.() ?? 0;
 let folder = '';
@@ -44,6 +44,24 @@ describe('a kit', () => {
     const again = await kits.take(0x70000003);
     expect(again).toBe(kit);
     expect(lstatSync(again.directory).uid).toBe(0x70000003);
+  });
+});
+
+describe('a kit of an agent', () => {
+  test('[SC-03] is sealed: nobody who is not root may open a FIFO again', async () => {
+    const kit = await new FifoKits(join(folder, 'kits')).take(US);
+    await sealKit(kit);
+    expect(FIFO_NAMES.map((name) => lstatSync(kit.path(name)).mode & 0o777)).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  test('[SC-02] is thrown away with its log, and never given to anybody else', async () => {
+    const kits = new FifoKits(join(folder, 'kits'));
+    const kit = await kits.take(US);
+    await sealKit(kit);
+    await kits.discard(kit);
+    expect([existsSync(kit.directory), existsSync(kit.log)]).toEqual([false, false]);
+    const others = await Promise.all(Array.from({ length: 10 }, () => kits.take(US)));
+    expect(others.map(({ directory }) => directory)).not.toContain(kit.directory);
   });
 });
 
