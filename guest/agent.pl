@@ -7,7 +7,7 @@ use Config;
 
 my ($GETRUSAGE, $PRCTL, $STATFS) = $Config{archname} =~ /^aarch64/ ? (165, 167, 43) : (98, 157, 137);
 my ($SET_DUMPABLE, $SET_SUBREAPER) = (4, 36);
-my ($SETFL, $NONBLOCK, $NOHANG) = (4, 2048, 1);
+my ($SETFL, $NONBLOCK, $NOHANG, $UNTRACED, $STOPPED) = (4, 2048, 1, 2, 127);
 my ($EINTR, $EAGAIN, $EACCES) = (4, 11, 13);
 my $CHUNK = 65536;
 # A look at the memory of a command costs a look at every process, so looks become rare when nothing happens.
@@ -311,17 +311,21 @@ sub complete {
   close $_ for grep { defined } @$command{qw(in status)};
   delete $commands{ $command->{id} };
   send_frame('X', $command->{id}, join ' ', map {"$_=$words{$_}"} sort keys %words);
+  wake($_) for values %commands;
   # A cell with one program is done with it.
   leave() if $command->{alone};
 }
 
 sub reap {
   sysread $bell_read, my $rings, 4096;
-  while ((my $pid = waitpid -1, $NOHANG) > 0) {
+  while ((my $pid = waitpid -1, $NOHANG | $UNTRACED) > 0) {
     my $ended = $?;
     my ($command) = grep { $_->{pid} == $pid && !$_->{end} } values %commands;
     next if !$command;
-    if ($command->{alone}) {
+    if (($ended & 255) == $STOPPED) {
+      # Nobody stops a supervisor but a neighbour who stops all that he can reach.
+      kill 'CONT', $pid, descendants($pid) if !$command->{alone};
+    } elsif ($command->{alone}) {
       kill 9, -1;
       1 while waitpid(-1, 0) > 0;
       finish($command, $ended, children_usage());
@@ -372,7 +376,13 @@ sub handle {
   my ($type, $id, $payload) = @_;
   return start($id, $payload) if $type eq 'S';
   my $command = $commands{$id} or return;
-  if ($type eq 'I') { wake($command); $command->{pending} .= $payload; feed($command); look_soon($command) }
+  if ($type eq 'I') {
+    wake($command);
+    $command->{awake} = 1;
+    $command->{pending} .= $payload;
+    feed($command);
+    look_soon($command);
+  }
   elsif ($type eq 'E') { $command->{closing} = 1; feed($command) }
   elsif ($type eq 'C') { $command->{credit} += unpack 'N', $payload; complete($command) if $command->{end} }
   elsif ($type eq 'K') { kill_command($command) }
@@ -382,10 +392,10 @@ sub handle {
   }
 }
 
-# A neighbour may have stopped all that it could reach, those who only wait included.
+# A neighbour may have stopped those who boot or wait, which is no business of theirs: who has a job is left alone.
 sub wake {
   my ($command) = @_;
-  return if $command->{alone} || $command->{awake}++;
+  return if $command->{alone} || $command->{awake};
   kill 'CONT', $command->{pid}, split ' ', slurp("/proc/$command->{pid}/task/$command->{pid}/children");
 }
 

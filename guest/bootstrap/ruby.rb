@@ -65,6 +65,8 @@ def self.require(feature)
     code = field.call(first)
     args = many.call { field.call.force_encoding(Encoding.default_external).freeze }
     env = many.call { field.call }
+    # Ruby goes on to read the file that it has opened, whatever others have put in its place.
+    failed.call('the code file is not the one that was opened') unless File.identical?($0, script)
     File.binwrite($0, code, perm: 0o644)
     many.call { extra.call(File.dirname(File.expand_path($0))) }
   rescue SystemCallError => error

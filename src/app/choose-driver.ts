@@ -53,13 +53,18 @@ function toReason(config: Config, problems: readonly { readonly error: HotcellEr
   return first === undefined ? 'auto: the first choice here' : `auto: ${first.error.message}`;
 }
 
-/** One problem is told as it is; of several the first is what most people want mended, and the others follow. */
+/**
+ * One problem is told as it is, and so is that of a driver that works but for a promise. Of several the first is what
+ * most people want mended, and the others follow.
+ */
 function toError(problems: readonly { readonly error: HotcellError }[]): HotcellError {
   const [first, ...others] = problems.map(({ error }) => error);
   if (first === undefined)
     return new HotcellError('DRIVER_UNAVAILABLE', 'there is no driver for this system');
   if (others.length === 0) return first;
-  return new HotcellError(first.code, [first, ...others].map(({ message }) => message).join('; '), {
+  const nearest = [first, ...others].find(({ code }) => code === 'POLICY_UNENFORCEABLE');
+  const told = nearest === undefined ? [first, ...others] : [nearest];
+  return new HotcellError(nearest?.code ?? first.code, told.map(({ message }) => message).join('; '), {
     hint: [first, ...others].map(({ hint }) => hint).join('\n'),
     cause: first,
   });

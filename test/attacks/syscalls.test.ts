@@ -1,12 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectServes, runCode, startServer, stopClean } from '../support/live-server.ts';
+import { FRESH_WAYS, describeEach } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
-
-let server: TestServer;
-beforeAll(async () => {
-  server = await startServer();
-});
-afterAll(() => stopClean(server));
 
 /** Calls (by their numbers on x64) that have led out of containers before, each with arguments that would do something. */
 const CALLS: readonly [name: string, call: string][] = [
@@ -79,98 +74,106 @@ def tell(call):
 const EPERM = 1;
 const ENOSYS = 38;
 
-describe('system calls', () => {
-  test.skipIf(process.arch !== 'x64')(
-    '[SC-03] a call that is allowed works, so that refusals below mean something',
-    async () => {
-      const { stdout } = await runCode(
-        server,
-        'python',
-        `${PRELUDE}tell(lambda: syscall(39) == os.getpid())`,
-      );
-      expect(stdout).toBe('True 0\n');
-    },
-  );
+describeEach(FRESH_WAYS, (way) => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startServer({ way });
+  });
+  afterAll(() => stopClean(server));
 
-  test.skipIf(process.arch !== 'x64')(
-    '[SC-03, CX-09] every call that leads out is refused by the filter',
-    async () => {
-      const lines = CALLS.map(([, call]) => `tell(lambda: ${call})`);
-      const { stdout, stderr } = await runCode(server, 'python', PRELUDE + lines.join('\n'));
-      expect(stderr).toBe('');
-      const told = stdout.trim().split('\n');
-      const open = CALLS.filter((_, index) => ![`-1 ${EPERM}`, `-1 ${ENOSYS}`].includes(told[index] ?? ''));
-      expect(open.map(([name]) => name)).toEqual([]);
-      expect(told).toHaveLength(CALLS.length);
-    },
-  );
+  describe('system calls', () => {
+    test.skipIf(process.arch !== 'x64')(
+      '[SC-03] a call that is allowed works, so that refusals below mean something',
+      async () => {
+        const { stdout } = await runCode(
+          server,
+          'python',
+          `${PRELUDE}tell(lambda: syscall(39) == os.getpid())`,
+        );
+        expect(stdout).toBe('True 0\n');
+      },
+    );
 
-  test.skipIf(process.arch !== 'x64')('[SC-03] 32-bit calls do not slip past the filter', async () => {
-    // mov eax, 20 (getpid of i386); int 0x80; ret. The program may also be killed for trying.
-    const code = `${PRELUDE}import mmap
+    test.skipIf(process.arch !== 'x64')(
+      '[SC-03, CX-09] every call that leads out is refused by the filter',
+      async () => {
+        const lines = CALLS.map(([, call]) => `tell(lambda: ${call})`);
+        const { stdout, stderr } = await runCode(server, 'python', PRELUDE + lines.join('\n'));
+        expect(stderr).toBe('');
+        const told = stdout.trim().split('\n');
+        const open = CALLS.filter((_, index) => ![`-1 ${EPERM}`, `-1 ${ENOSYS}`].includes(told[index] ?? ''));
+        expect(open.map(([name]) => name)).toEqual([]);
+        expect(told).toHaveLength(CALLS.length);
+      },
+    );
+
+    test.skipIf(process.arch !== 'x64')('[SC-03] 32-bit calls do not slip past the filter', async () => {
+      // mov eax, 20 (getpid of i386); int 0x80; ret. The program may also be killed for trying.
+      const code = `${PRELUDE}import mmap
 page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 page.write(bytes.fromhex('b814000000cd80c3'))
 function = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
 print(function() == os.getpid(), flush=True)`;
-    const { stdout } = await runCode(server, 'python', code);
-    expect(stdout).not.toContain('True');
-  });
+      const { stdout } = await runCode(server, 'python', code);
+      expect(stdout).not.toContain('True');
+    });
 
-  test.skipIf(process.arch !== 'x64')('[SC-03] x32 calls do not slip past the filter', async () => {
-    const code = `${PRELUDE}print(syscall(0x40000000 | 39) == os.getpid(), flush=True)`;
-    expect((await runCode(server, 'python', code)).stdout).not.toContain('True');
-  });
+    test.skipIf(process.arch !== 'x64')('[SC-03] x32 calls do not slip past the filter', async () => {
+      const code = `${PRELUDE}print(syscall(0x40000000 | 39) == os.getpid(), flush=True)`;
+      expect((await runCode(server, 'python', code)).stdout).not.toContain('True');
+    });
 
-  test.each([
-    ['AF_VSOCK', 40],
-    ['AF_ALG', 38],
-    ['AF_PACKET', 17],
-    ['AF_BLUETOOTH', 31],
-    ['AF_KEY', 15],
-    ['AF_TIPC', 30],
-    ['AF_XDP', 44],
-    ['AF_CAN', 29],
-  ])('[SC-03, CX-09] sockets of %s are refused', async (_name, family) => {
-    const code = `import socket
+    test.each([
+      ['AF_VSOCK', 40],
+      ['AF_ALG', 38],
+      ['AF_PACKET', 17],
+      ['AF_BLUETOOTH', 31],
+      ['AF_KEY', 15],
+      ['AF_TIPC', 30],
+      ['AF_XDP', 44],
+      ['AF_CAN', 29],
+    ])('[SC-03, CX-09] sockets of %s are refused', async (_name, family) => {
+      const code = `import socket
 for kind in (1, 2, 3, 5):
     try: socket.socket(${family}, kind, 0); print('open')
     except OSError as error: print(error.errno)`;
-    expect((await runCode(server, 'python', code)).stdout).toBe('1\n'.repeat(4));
-  });
+      expect((await runCode(server, 'python', code)).stdout).toBe('1\n'.repeat(4));
+    });
 
-  test('[SC-03] raw sockets are refused', async () => {
-    const code = `import socket
+    test('[SC-03] raw sockets are refused', async () => {
+      const code = `import socket
 for family in (2, 10):
     try: socket.socket(family, 3, 1); print('open')
     except OSError as error: print(error.errno)`;
-    expect((await runCode(server, 'python', code)).stdout).toBe('1\n1\n');
-  });
+      expect((await runCode(server, 'python', code)).stdout).toBe('1\n1\n');
+    });
 
-  test('[SC-03] terminals: no character can be pushed into one', async () => {
-    const code = `import fcntl, os
+    test('[SC-03] terminals: no character can be pushed into one', async () => {
+      const code = `import fcntl, os
 for descriptor in (0, 1, 2):
     try: fcntl.ioctl(descriptor, 0x5412, b'x'); print('pushed')
     except OSError: print('refused')
 try: os.open('/dev/tty', os.O_RDWR); print('tty')
 except OSError: print('refused')`;
-    expect((await runCode(server, 'python', code)).stdout).toBe('refused\n'.repeat(4));
-  });
+      expect((await runCode(server, 'python', code)).stdout).toBe('refused\n'.repeat(4));
+    });
 
-  test.each([
-    [
-      'bash',
-      'unshare -Ur id; unshare -m true; mount -t tmpfs none /tmp; chroot /tmp; nsenter -t 1 -n true; echo end',
-    ],
-    [
-      'ruby',
-      "system('unshare', '-Ur', 'id'); begin; Dir.chroot('/tmp'); puts 'out'; rescue SystemCallError; end; puts 'end'",
-    ],
-    [
-      'javascript',
-      "const { spawnSync } = require('child_process'); process.stdout.write(String(spawnSync('unshare', ['-Ur', 'id']).stdout)); try { process.setuid(0); console.log('root') } catch {} console.log('end')",
-    ],
-  ])('[SC-03] the usual programs get nowhere: %s', async (language, code) => {
-    expect(await runCode(server, language, code)).toMatchObject({ stdout: 'end\n', exit_code: 0 });
-    await expectServes(server);
+    test.each([
+      [
+        'bash',
+        'unshare -Ur id; unshare -m true; mount -t tmpfs none /tmp; chroot /tmp; nsenter -t 1 -n true; echo end',
+      ],
+      [
+        'ruby',
+        "system('unshare', '-Ur', 'id'); begin; Dir.chroot('/tmp'); puts 'out'; rescue SystemCallError; end; puts 'end'",
+      ],
+      [
+        'javascript',
+        "const { spawnSync } = require('child_process'); process.stdout.write(String(spawnSync('unshare', ['-Ur', 'id']).stdout)); try { process.setuid(0); console.log('root') } catch {} console.log('end')",
+      ],
+    ])('[SC-03] the usual programs get nowhere: %s', async (language, code) => {
+      expect(await runCode(server, language, code)).toMatchObject({ stdout: 'end\n', exit_code: 0 });
+      await expectServes(server);
+    });
   });
 });

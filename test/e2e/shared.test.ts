@@ -27,6 +27,20 @@ const SHOW_INPUTS: Readonly<Record<string, string>> = {
   bash: 'words=$(cat); echo "$words $(IFS="|"; echo "$*") $GREETING"',
 };
 
+/** A program in that language that only runs a command of the shell. */
+function inShell(language: string, command: string): string {
+  const text = JSON.stringify(command);
+  if (language === 'bash') return command;
+  if (language === 'python') return `import os\nos.system(${text})`;
+  if (language === 'ruby') return `system(${text})`;
+  const module = "'node:child_process'";
+  const take =
+    language === 'typescript'
+      ? `import { execSync } from ${module};`
+      : `const { execSync } = require(${module});`;
+  return `${take}\nexecSync(${text}, { stdio: 'inherit' });`;
+}
+
 describeEach(SHARED_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
@@ -55,6 +69,14 @@ describeEach(SHARED_WAYS, (way) => {
     await waitFor('the neighbours run', () => countMarked(marker) >= count);
     // In a list, because a promise in a promise would be awaited with it.
     return [replies];
+  }
+
+  /** As many as could wait in the cell, one after the other. */
+  async function expectRight(language: string): Promise<void> {
+    for (let round = 0; round < MOST_AT_ONCE; round++) {
+      const { stdout, stderr } = await runCode(server, language, inShell(language, `echo ${round}`));
+      expect({ round, stdout, stderr }).toEqual({ round, stdout: `${round}\n`, stderr: '' });
+    }
   }
 
   function unhurt(count: number): string[] {
@@ -146,27 +168,55 @@ describeEach(SHARED_WAYS, (way) => {
     test.each(['KILL', 'TERM', 'STOP'])(
       '[CX-08, CX-16] a run that sends SIG%s to all it can reach does not spoil the next',
       async (signal) => {
-        const reply = await runCode(server, 'bash', {
-          code: `kill -${signal} -1; echo done`,
-          timeout_ms: 2000,
-        });
-        // Stopped with its own supervisor it may not be able to end; it is a result all the same.
-        expect(signal === 'STOP' ? [0, 124] : [0]).toContain(reply.exit_code);
-        for (let round = 0; round < MOST_AT_ONCE; round++) {
-          expect(await runCode(server, 'bash', `echo ${round}`)).toMatchObject({
-            stdout: `${round}\n`,
-            exit_code: 0,
-          });
-        }
+        const reply = await runCode(server, 'bash', `kill -${signal} -1; echo done`);
+        expect(reply).toMatchObject({ stdout: 'done\n', exit_code: 0 });
+        await expectRight('bash');
       },
     );
 
-    test('[CX-08, CX-16] neighbours that were killed get the right answer', async () => {
-      const [neighbours] = await startNeighbours(3);
-      const reply = await runCode(server, 'bash', 'kill -9 -1; echo done');
+    test.each([
+      ['kills its own supervisor', 'kill -9 $PPID'],
+      ['empties /tmp', 'rm -rf /tmp/* /tmp/.[a-z]*'],
+      ['takes the files of those who wait', 'chmod 000 /tmp/exec_*'],
+      ['puts folders in their place', 'for file in /tmp/exec_*; do rm $file; mkdir $file; done'],
+      ['closes /tmp', 'chmod 000 /tmp'],
+    ])('[CX-08, CX-16] a run that %s does not spoil the next', async (_what, code) => {
+      await settle(server);
+      const reply = await runCode(server, 'bash', `${code}; echo done`);
       expect(reply).toMatchObject({ stdout: 'done\n', exit_code: 0 });
-      expect(await neighbours).toEqual(unhurt(3));
+      await expectRight('bash');
     });
+
+    test.each(Object.keys(SHOW_INPUTS))(
+      '[CX-08] a waiting interpreter does not need the file that it was started on: %s',
+      async (language) => {
+        await settle(server);
+        await runCode(server, language, inShell(language, 'rm -rf /tmp/*'));
+        await expectRight(language);
+      },
+    );
+
+    test('[SC-03, CX-09] a run cannot reach the agent or a supervisor', async () => {
+      const code = `import glob, os
+agents = [os.path.dirname(path) for path in glob.glob('/proc/[0-9]*/cmdline') if b'agent.pl' in open(path, 'rb').read()]
+print(len(agents) > 1)
+for agent in agents:
+    for name in ['fd/%d' % n for n in range(12)] + ['mem', 'maps', 'environ']:
+        for mode in ('rb', 'wb'):
+            try: open(f'{agent}/{name}', mode); print('open', agent, name, mode)
+            except OSError: pass`;
+      expect(await runCode(server, 'python', code)).toMatchObject({ stdout: 'True\n', exit_code: 0 });
+    });
+
+    test.each(['KILL', 'STOP'])(
+      '[CX-08, CX-16] neighbours that got SIG%s get the right answer',
+      async (signal) => {
+        const [neighbours] = await startNeighbours(3);
+        const reply = await runCode(server, 'bash', `kill -${signal} -1; echo done`);
+        expect(reply).toMatchObject({ stdout: 'done\n', exit_code: 0 });
+        expect(await neighbours).toEqual(unhurt(3));
+      },
+    );
 
     test.each([
       [
