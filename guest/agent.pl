@@ -319,10 +319,11 @@ sub complete {
 sub reap {
   sysread $bell_read, my $rings, 4096;
   while ((my $pid = waitpid -1, $NOHANG | $UNTRACED) > 0) {
-    my $ended = $?;
+    # $? does not tell who has only been stopped.
+    my ($ended, $is_stopped) = ($?, (${^CHILD_ERROR_NATIVE} & 255) == $STOPPED);
     my ($command) = grep { $_->{pid} == $pid && !$_->{end} } values %commands;
     next if !$command;
-    if (($ended & 255) == $STOPPED) {
+    if ($is_stopped) {
       # Nobody stops a supervisor but a neighbour who stops all that he can reach.
       kill 'CONT', $pid, descendants($pid) if !$command->{alone};
     } elsif ($command->{alone}) {

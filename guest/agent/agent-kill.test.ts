@@ -53,7 +53,8 @@ describeAgent('a kill', () => {
   ])('[CX-05] ends %s, and nobody else', (_what, script, count) =>
     withAgent(async (agent) => {
       const neighbour = await startNeighbour(agent);
-      const command = agent.sh(script);
+      // With a job: who only waits for one is woken when he is stopped.
+      const command = agent.sh(script).write('job\n');
       await command.says('up');
       let seen: string[] = [];
       // Stopped and daemonised ones need a moment to get there.
@@ -148,6 +149,16 @@ describeAgent('a program that ends', () => {
     }));
 });
 
+describeAgent('a program that stops itself', () => {
+  test.each([false, true])('[CX-04] has not ended (alone: %s)', async (alone) => {
+    const agent = await Agent.start();
+    const script = '(sleep 0.2; kill -CONT $$) & echo up; kill -STOP $$; echo back; exit 5';
+    const { stdout, exitCode } = await agent.sh(script, { alone }).write('job\n').result;
+    expect([stdout.toString(), exitCode]).toEqual(['up\nback\n', 5]);
+    await agent.end();
+  });
+});
+
 describeAgent('a supervisor that is killed', () => {
   test('[CX-16] is a loss, and its orphans are gone; nobody else notices', () =>
     withAgent(async (agent) => {
@@ -160,6 +171,12 @@ describeAgent('a supervisor that is killed', () => {
       expect(await agent.processes()).toEqual(['cat']);
       expect(existsSync(touch)).toBe(false);
       await expectUnharmed(neighbour);
+    }));
+
+  test('[CX-16] is a loss for nobody when it is only stopped: it goes on', () =>
+    withAgent(async (agent) => {
+      const { type, exitCode } = await agent.sh('kill -STOP $PPID; exit 6').result;
+      expect([type, exitCode]).toEqual(['X', 6]);
     }));
 
   test('[CX-05] cannot be stopped so that a kill fails', () =>

@@ -266,7 +266,8 @@ describeAgent('frames', () => {
   test.each([1, 2, 7, 1000])('cut into pieces of %i bytes are understood', (size) =>
     withAgent(async (agent) => {
       const input = randomBytes(300);
-      const [one, other] = [agent.plan(), agent.plan()];
+      // Grants of ours would come between the pieces.
+      const [one, other] = [agent.plan({ grants: false }), agent.plan({ grants: false })];
       const bytes = Buffer.concat([
         one.toStart(['cat']),
         other.toStart(['sh', '-c', 'exit 4']),

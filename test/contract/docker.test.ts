@@ -1,4 +1,6 @@
-import { statSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { Driver } from '../../src/core/driver.ts';
@@ -21,7 +23,7 @@ function makeDriver(engine: () => EngineApi, runtime: string): Driver {
     (made ??= new DockerDriver({
       endpoint: findEndpoint({ host: `unix://${engine().socket}` }),
       runtime,
-      stateDirectory: undefined,
+      stateDirectory: join(folder, 'state'),
       guest: fileURLToPath(new URL('../../guest', import.meta.url)),
       recipes: fileURLToPath(new URL('../../images', import.meta.url)),
       languages: {},
@@ -42,6 +44,8 @@ function makeDriver(engine: () => EngineApi, runtime: string): Driver {
 }
 
 const stack = new AsyncDisposableStack();
+const folder = mkdtempSync(join(tmpdir(), 'hotcell-contract-'));
+stack.defer(() => rmSync(folder, { recursive: true }));
 const podmanMissing = whyNoEngine() ?? whyNoPodman();
 let podman: EngineApi;
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom'];

@@ -31,6 +31,7 @@ let engine: Engine;
 let folder = '';
 /** Ours may be somebody's own engine, with images of these names. */
 const before = new Map<string, string>();
+const toKeptName = (name: string): string => `hotcell-test-kept-${name}`;
 const derived: string[] = [];
 const quiet = (): void => {};
 
@@ -41,14 +42,21 @@ beforeAll(async () => {
   await ensureBaseImage(engineApi().socket);
   for (const name of BUILDABLE.map(toBuiltTag)) {
     const id = await imageId(engine, name);
-    if (id !== undefined) before.set(name, id);
+    if (id === undefined) continue;
+    before.set(name, id);
+    // A second name keeps it from going with the first.
+    await tagImage(engine, id, toKeptName(name));
   }
 }, 300_000);
 afterAll(async () => {
   rmSync(folder, { recursive: true });
   if (host === undefined) return;
-  for (const name of [...BUILDABLE.map(toBuiltTag), ...derived]) await removeImage(engine, name);
-  for (const [name, id] of before) await tagImage(engine, id, name);
+  for (const [name, id] of before) {
+    await tagImage(engine, id, name);
+    await removeImage(engine, toKeptName(name));
+  }
+  const ours = [...BUILDABLE.map(toBuiltTag), ...derived].filter((name) => !before.has(name));
+  for (const name of ours) await removeImage(engine, name);
   await removeUnnamedImages(engine);
 });
 

@@ -84,6 +84,7 @@ export class TestServer implements AsyncDisposable {
         stdio: ['ignore', 'pipe', 'pipe'],
       },
     );
+    const ownsState = options.stateDirectory === undefined;
     const output: string[] = [];
     const url = await new Promise<string>((resolve, reject) => {
       const listen = (chunk: Buffer): void => {
@@ -95,8 +96,10 @@ export class TestServer implements AsyncDisposable {
       child.stderr.on('data', listen);
       // Not at its exit: the last words may come after it.
       child.on('close', (code) => reject(new StartFailure(child, code, output.join(''))));
+    }).catch((error: unknown) => {
+      if (ownsState) rmSync(state, { recursive: true, force: true });
+      throw error;
     });
-    const ownsState = options.stateDirectory === undefined;
     return new TestServer({ url, state, ownsState, child, way, output });
   }
 

@@ -116,13 +116,13 @@ describe('ready', () => {
   test('resolves with the first word of the agent', async () => {
     const { link, say } = makeLink();
     say('R', 0);
-    await expect(link.ready).resolves.toBeUndefined();
+    await expect(link.untilReady()).resolves.toBeUndefined();
   });
 
   test('[CX-08] rejects when there never will be one', async () => {
     const { link } = makeLink();
     link.close(new HotcellError('CELL_START_FAILED', 'no perl'));
-    await expect(link.ready).rejects.toThrow('no perl');
+    await expect(link.untilReady()).rejects.toThrow('no perl');
   });
 });
 

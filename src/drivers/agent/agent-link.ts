@@ -11,16 +11,16 @@ export interface AgentLinkParts {
   /** Counts of limits reached, where only the host can see them; the difference is what happened during a command. */
   countReached?(): Readonly<Record<'memoryBytes' | 'processes', number>>;
   /** Ends the cell at once; rejects when that is not possible. */
-  giveUp(): Promise<void>;
+  readonly giveUp: () => Promise<void>;
 }
 
 const encoder = new TextEncoder();
 const ANSWER_MS = 5000;
+const STARTS_MS = 30_000;
 
 /** The connection to the agent that is PID 1 of a cell. */
 export class AgentLink {
-  /** Resolves when the agent runs; rejects when it never will. */
-  readonly ready: Promise<void>;
+  readonly #ready: Promise<void>;
   readonly #parts: AgentLinkParts;
   readonly #reader = new FrameReader();
   readonly #execs = new Map<number, AgentExec>();
@@ -32,10 +32,24 @@ export class AgentLink {
   constructor(parts: AgentLinkParts) {
     this.#parts = parts;
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    this.ready = promise;
+    this.#ready = promise;
     this.#settle = { resolve: () => resolve(undefined), reject };
     // Whoever waits hears of it; whoever does not need not.
     promise.catch(() => {});
+  }
+
+  /** Resolves when the agent runs; rejects when it never will, or has not within a while. */
+  async untilReady(): Promise<void> {
+    const { cellName, giveUp } = this.#parts;
+    const timer = setTimeout(() => {
+      this.close(new HotcellError('CELL_START_FAILED', `cell ${cellName}: its agent does not start`));
+      giveUp().catch(() => {});
+    }, STARTS_MS);
+    try {
+      await this.#ready;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Starts a command. `alone`: the cell exists for this one and ends with it. */

@@ -8,7 +8,6 @@ import { ExecFiles } from '../process/exec-files.ts';
 import { listen } from './attached-stream.ts';
 
 const WORDS_KEPT = 2048;
-const AGENT_STARTS_MS = 30_000;
 
 export interface DockerCellParts {
   readonly id: string;
@@ -77,15 +76,8 @@ export class DockerCell implements Cell {
   }
 
   /** Resolves when the agent has said that it is there. */
-  async ready(): Promise<void> {
-    const timer = setTimeout(() => {
-      this.abandon(new HotcellError('CELL_START_FAILED', `cell ${this.name}: its agent does not start`));
-    }, AGENT_STARTS_MS);
-    try {
-      await this.#link.ready;
-    } finally {
-      clearTimeout(timer);
-    }
+  ready(): Promise<void> {
+    return this.#link.untilReady();
   }
 
   async exec(request: ExecRequest): Promise<Exec> {

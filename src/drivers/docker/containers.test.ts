@@ -98,6 +98,18 @@ describe('orphans', () => {
     ]);
   });
 
+  test('[SC-02] that cannot be removed now keep nobody from serving', async () => {
+    const isRemoval = (request: string): boolean => request.startsWith('DELETE');
+    const Labels = await deadLabels();
+    scripted.script = (request) => {
+      if (isRemoval(request)) return refuse(500, 'device or resource busy');
+      const isContainers = request.startsWith('GET /containers');
+      return { body: isContainers ? [{ Id: 'abc', Labels }] : { Volumes: [{ Name: 'v', Labels }] } };
+    };
+    expect(await removeOrphans(engine)).toEqual([]);
+    expect(scripted.asked.filter(isRemoval)).toHaveLength(2);
+  });
+
   test('[SC-02] are looked for among all of ours, also those that have stopped', async () => {
     scripted.script = (request) => ({ body: request.startsWith('GET /containers') ? [] : { Volumes: null } });
     expect(await removeOrphans(engine)).toEqual([]);

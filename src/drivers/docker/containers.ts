@@ -36,19 +36,26 @@ export async function wasOutOfMemory(engine: Engine, id: string): Promise<boolea
   }
 }
 
-/** Removes the containers, then the volumes, of servers that are no longer alive. Returns the containers' ids. */
+/**
+ * Removes the containers, then the volumes, of servers that are no longer alive. Returns the ids of those containers that
+ * are gone: one that cannot be removed now is left to the next look and must not keep anybody from serving.
+ */
 export async function removeOrphans(engine: Engine): Promise<string[]> {
   const containers = await engine.call('list containers', (docker) =>
     docker.listContainers({ all: true, filters: OURS_FILTER }),
   );
   const orphans: typeof containers = [];
   for (const container of containers) if (await isOrphan(container.Labels)) orphans.push(container);
-  await Promise.all(orphans.map(({ Id }) => removeContainer(engine, Id)));
+  const removals = await Promise.allSettled(orphans.map(({ Id }) => removeContainer(engine, Id)));
   const { Volumes } = await engine.call('list volumes', (docker) =>
     docker.listVolumes({ filters: OURS_FILTER }),
   );
-  for (const { Name, Labels } of Volumes ?? []) if (await isOrphan(Labels)) await removeVolume(engine, Name);
-  return orphans.map(({ Id }) => Id.slice(0, 12));
+  for (const { Name, Labels } of Volumes ?? []) {
+    if (await isOrphan(Labels)) await removeVolume(engine, Name).catch(() => {});
+  }
+  return orphans
+    .filter((_, index) => removals[index]?.status === 'fulfilled')
+    .map(({ Id }) => Id.slice(0, 12));
 }
 
 export async function removeVolume(engine: Engine, name: string): Promise<void> {

@@ -79,7 +79,7 @@ export class OciCell implements Cell {
 
   /** Resolves when the cell can take commands. */
   async ready(): Promise<void> {
-    await this.#link?.ready;
+    await this.#link?.untilReady();
   }
 
   get id(): string {
