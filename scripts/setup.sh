@@ -141,6 +141,17 @@ find_missing_for_cells() {
   find_missing "${wanted[@]}"
 }
 
+# uses_docker ARGUMENT…: are the cells asked for ones of a Docker engine, which need nothing of this machine?
+uses_docker() {
+  local before= word
+  for word in "$@"; do
+    [[ $word == --driver=docker || ($before == --driver && $word == docker) ]] && return 0
+    [[ $word == -- ]] && break
+    before=$word
+  done
+  [[ ${HOTCELL_DRIVER-} == docker ]]
+}
+
 # ensure_cell_packages ROOT always|once: installs what cells need, or says how to. Never fatal: the engine says
 # precisely what is missing. `once` does not ask or say the same thing a second time.
 ensure_cell_packages() {

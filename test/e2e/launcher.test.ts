@@ -86,3 +86,18 @@ describe('the launcher, where everything is installed', () => {
     }
   });
 });
+
+describe('the launcher, before it installs anything', () => {
+  const SETUP = join(LAUNCHER, '../scripts/setup.sh');
+  test.each([
+    [['up', '--driver', 'docker'], true],
+    [['run', 'x.py', '--driver=docker'], true],
+    [['up'], false],
+    [['up', '--driver', 'oci'], false],
+    [['up', '--set', 'docker.host=docker'], false],
+    [['run', 'x.py', '--', '--driver', 'docker'], false],
+  ])('[WB-05] sees in %j that cells need nothing of this machine: %s', (args, expected) => {
+    const { status } = launch('bash', ['-c', 'source "$0"; uses_docker "$@"', SETUP, ...args]);
+    expect(status === 0).toBe(expected);
+  });
+});

@@ -11,7 +11,7 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'CX-09': 'limits by default, each enforced by the kernel',
   'CX-10': 'memory and CPU figures are those of this execution, also when executions overlap',
   'CX-11': 'cells are started before the server says it is ready; a driver that cannot serve stops the start',
-  'CX-12': 'strategy fresh: a single-use cell for every execution',
+  'CX-12': 'strategy fresh: a single-use cell for every execution; shared: one long-lived cell per language',
   'CX-13': 'cells are called code-runner-<language>-<4 hex> and carry owner labels',
   'CX-14': 'idle cells are removed and made again by the next request',
   'CX-15': 'GET /health',
