@@ -5,7 +5,10 @@
 use strict;
 use Config;
 
-my ($GETRUSAGE, $PRCTL, $STATFS) = $Config{archname} =~ /^aarch64/ ? (165, 167, 43) : (98, 157, 137);
+my ($folder) = $0 =~ m{^(.*/)};
+require((defined $folder ? $folder : './') . 'figures.pl');
+
+my $PRCTL = $Config{archname} =~ /^aarch64/ ? 167 : 157;
 my ($SET_DUMPABLE, $SET_SUBREAPER) = (4, 36);
 my ($SETFL, $NONBLOCK, $NOHANG, $UNTRACED, $STOPPED) = (4, 2048, 1, 2, 127);
 my ($EINTR, $EAGAIN, $EACCES) = (4, 11, 13);
@@ -46,61 +49,6 @@ sub send_frame {
 # Whoever is left dies with us: this is the end of the namespace.
 sub leave { kill 9, -1; exit 0 }
 
-sub slurp {
-  open my $file, '<', $_[0] or return '';
-  local $/;
-  my $text = <$file>;
-  return defined $text ? $text : '';
-}
-
-# What the kernel has counted for the whole cell. Where cgroups cannot be seen from inside, nothing.
-sub counters {
-  my $two = -e '/sys/fs/cgroup/cgroup.controllers';
-  my ($memory, $cpu, $pids) = $two ? ('') x 3 : ('memory/', 'cpuacct/', 'pids/');
-  my $at = '/sys/fs/cgroup/';
-  my %found;
-  my $peak = slurp($at . $memory . ($two ? 'memory.peak' : 'memory.max_usage_in_bytes'));
-  $found{peak} = $1 if $peak =~ /(\d+)/;
-  my $used = slurp($at . $cpu . ($two ? 'cpu.stat' : 'cpuacct.usage'));
-  $found{cell_cpu_us} = $two ? $1 : int($1 / 1000) if $used =~ ($two ? qr/usage_usec (\d+)/ : qr/(\d+)/);
-  $found{oom} = $1 if slurp($at . $memory . ($two ? 'memory.events' : 'memory.oom_control')) =~ /oom_kill (\d+)/;
-  $found{pids} = $1 if slurp($at . $pids . 'pids.events') =~ /max (\d+)/;
-  return %found;
-}
-
-# The share of /tmp, in per cent, that is taken: of its bytes or of its inodes, whichever is more.
-sub fullness {
-  my ($path, $info) = ("/tmp\0", "\0" x 256);
-  return 0 if syscall($STATFS, $path, $info) != 0;
-  my ($blocks, $free, $files, $free_files) = (unpack 'q7', $info)[2, 3, 5, 6];
-  my @shares = map { $_->[0] > 0 ? 100 * (1 - $_->[1] / $_->[0]) : 0 } [$blocks, $free], [$files, $free_files];
-  return int($shares[0] > $shares[1] ? $shares[0] : $shares[1]);
-}
-
-sub children_usage {
-  my $usage = "\0" x 256;
-  syscall $GETRUSAGE, -1, $usage;
-  my ($user, $user_us, $system, $system_us, $largest) = unpack 'q5', $usage;
-  return (($user + $system) * 1_000_000 + $user_us + $system_us, $largest * 1024);
-}
-
-# All processes below one, by the kernel's own list of parents.
-sub descendants {
-  my ($root) = @_;
-  my %below;
-  opendir my $proc, '/proc' or return ();
-  for my $pid (grep { /^\d+$/ } readdir $proc) {
-    push @{ $below{$1} }, $pid if slurp("/proc/$pid/stat") =~ /.*\) \S (\d+)/s;
-  }
-  my @found;
-  my @next = ($root);
-  while (defined(my $parent = shift @next)) {
-    push @found, @{ $below{$parent} || [] };
-    push @next, @{ $below{$parent} || [] };
-  }
-  return @found;
-}
-
 # Stops all that a look finds before the first one dies, until it finds nobody new: who is stopped cannot fork. The
 # limit of processes bounds how long that takes.
 sub end_all {
@@ -117,30 +65,6 @@ sub end_all {
 sub members {
   my ($command) = @_;
   return ($command->{alone} ? $command->{pid} : (), descendants($command->{pid}));
-}
-
-# Memory of a command: its processes' own pages, and once the largest share of what they have in common.
-sub resident {
-  my ($command) = @_;
-  my ($own, $common) = (0, 0);
-  for my $pid (members($command)) {
-    my (undef, $resident, $shared) = split ' ', slurp("/proc/$pid/statm");
-    next if !defined $shared;
-    $own += $resident - $shared;
-    $common = $shared if $shared > $common;
-  }
-  return ($own + $common) * 4096;
-}
-
-# CPU time so far, of the processes that are still there.
-sub cpu_us {
-  my ($command) = @_;
-  my $ns = 0;
-  for my $pid (members($command)) {
-    opendir my $tasks, "/proc/$pid/task" or next;
-    $ns += (split ' ', slurp("/proc/$pid/task/$_/schedstat"))[0] || 0 for grep { /^\d/ } readdir $tasks;
-  }
-  return int($ns / 1000);
 }
 
 # Becomes the program. Runs in a child of its own.
@@ -271,8 +195,8 @@ sub forward {
 sub usage_of {
   my ($command) = @_;
   my %now = counters();
-  my $peak = resident($command);
-  my %words = (cpu_us => cpu_us($command), rss => $peak > $command->{peak} ? $peak : $command->{peak});
+  my $peak = resident(members($command));
+  my %words = (cpu_us => cpu_us(members($command)), rss => $peak > $command->{peak} ? $peak : $command->{peak});
   $words{$_} = $now{$_} for grep { defined $now{$_} } qw(peak cell_cpu_us);
   return %words;
 }
@@ -438,7 +362,7 @@ sub look {
   my ($now, $next) = (clock(), undef);
   for my $command (grep { !$_->{alone} && !$_->{end} } values %commands) {
     if ($now >= $command->{look_at}) {
-      my $bytes = resident($command);
+      my $bytes = resident(members($command));
       $command->{peak} = $bytes if $bytes > $command->{peak};
       $command->{pause} = $command->{pause} * 2 < $LONGEST_LOOK ? $command->{pause} * 2 : $LONGEST_LOOK;
       $command->{look_at} = $now + $command->{pause};
