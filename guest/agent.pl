@@ -1,29 +1,39 @@
-# PID 1 of a cell that takes commands: perl agent.pl [IN OUT]
+# PID 1 of a cell that takes commands: perl agent.pl [--lasting] [IN OUT]
 # One connection (the two FIFOs, else stdin and stdout) carries the streams of all commands in frames: a type, the number
 # of the command, a length, the bytes. README.md has the list. No modules but what perl-base has, because this starts
-# with every cell. Ends with its input, and so with the server.
+# with every cell. Ends with its input, and so with the server; unless it is to last: then it waits for the next one.
 use strict;
 use Config;
 
 my ($folder) = $0 =~ m{^(.*/)};
-require((defined $folder ? $folder : './') . 'figures.pl');
+require((defined $folder ? $folder : './') . $_) for qw(figures.pl lasting.pl terminal.pl);
 
-my $PRCTL = $Config{archname} =~ /^aarch64/ ? 167 : 157;
-my ($SET_DUMPABLE, $SET_SUBREAPER) = (4, 36);
-my ($SETFL, $NONBLOCK, $NOHANG, $UNTRACED, $STOPPED) = (4, 2048, 1, 2, 127);
+my ($PRCTL, $DUP3) = $Config{archname} =~ /^aarch64/ ? (167, 24) : (157, 292);
+my ($SET_DUMPABLE, $SET_SUBREAPER, $SET_NO_NEW_PRIVS) = (4, 36, 38);
+my ($SETFD, $SETFL, $NONBLOCK, $NOHANG, $UNTRACED, $STOPPED) = (2, 4, 2048, 1, 2, 127);
 my ($EINTR, $EAGAIN, $EACCES) = (4, 11, 13);
-my $CHUNK = 65536;
+my ($CHUNK, $CREDIT) = (65536, 262144);
+# What follows the marker in a greeting: bytes that tell one greeting from another.
+my $GREETING = 8;
+# Where the shell of a command may say in which folder it ends.
+my $WHERE = 19;
 # A look at the memory of a command costs a look at every process, so looks become rare when nothing happens.
 my ($FIRST_LOOK, $LONGEST_LOOK) = (0.1, 5);
 
 # SECURITY: at its end it kills all it can see, which must be a cell and never the host.
 die "agent.pl: not PID 1 of a cell\n" if $$ != 1;
+my $lasting = @ARGV && $ARGV[0] eq '--lasting';
+shift @ARGV if $lasting;
 if (@ARGV) {
-  open STDIN, '<', $ARGV[0] or exit 71;
-  open STDOUT, '>', $ARGV[1] or exit 71;
+  # With both ends open here a FIFO neither ends nor breaks when the server does.
+  my ($in, $out) = $lasting ? ('+<', '+<') : ('<', '>');
+  open STDIN, $in, $ARGV[0] or exit 71;
+  open STDOUT, $out, $ARGV[1] or exit 71;
 }
 # SECURITY: otherwise a program, being the same user, could open our streams in /proc/1/fd and forge what we say.
 syscall $PRCTL, $SET_DUMPABLE, 0, 0, 0, 0;
+# SECURITY: not every driver can ask for it; whoever has it keeps it, and so does every program.
+syscall $PRCTL, $SET_NO_NEW_PRIVS, 1, 0, 0, 0;
 # The commands get their own pipes; this one stays here.
 $^F = 2;
 chdir '/tmp';
@@ -31,19 +41,46 @@ umask 022;
 
 my $input = '';
 my %commands;
+# In a cell that lasts: bytes by which the next server makes itself known, and commands whose end nobody has noted.
+my $marker;
+my $greeted = '';
+my %ended;
 pipe my $bell_read, my $bell_write;
 fcntl $_, $SETFL, $NONBLOCK for $bell_read, $bell_write;
 $SIG{CHLD} = sub { syswrite $bell_write, '.' };
 $SIG{PIPE} = 'IGNORE';
+# A supervisor that is not ready yet must not die of it.
+$SIG{USR2} = 'IGNORE';
+
+sub put {
+  my ($bytes) = @_;
+  while (length $bytes) {
+    my $put = syswrite STDOUT, $bytes;
+    if (!defined $put) { next if $! == $EINTR; leave() }
+    substr $bytes, 0, $put, '';
+  }
+}
 
 sub send_frame {
   my ($type, $id, $payload) = @_;
-  my $frame = pack('a1NN', $type, $id, length $payload) . $payload;
-  while (length $frame) {
-    my $put = syswrite STDOUT, $frame;
-    if (!defined $put) { next if $! == $EINTR; leave() }
-    substr $frame, 0, $put, '';
+  put(pack('a1NN', $type, $id, length $payload) . $payload);
+}
+
+sub send_output {
+  my ($command, $type, $bytes) = @_;
+  retain($command, $type, $bytes) if $lasting;
+  send_frame($type, $command->{id}, $bytes);
+}
+
+# The last words about a command.
+sub send_end {
+  my ($command, @words) = @_;
+  delete $commands{ $command->{id} };
+  if ($lasting) {
+    $ended{ $command->{id} } = { words => \@words, map { $_ => $command->{$_} } qw(id retained noted) };
+    return if $command->{silent};
   }
+  send_frame($_->[0], $command->{id}, $_->[1]) for @words;
 }
 
 # Whoever is left dies with us: this is the end of the namespace.
@@ -70,18 +107,26 @@ sub members {
 # Becomes the program. Runs in a child of its own.
 sub become {
   my ($start, $in, $out, $err) = @_;
-  open STDIN, '<&', $in;
-  open STDERR, '>&', $err;
-  open STDOUT, '>&', $out;
-  $SIG{$_} = 'DEFAULT' for qw(CHLD PIPE USR1);
+  if (defined $start->{terminal}) { enter_terminal($start->{terminal}) or exit 126 }
+  else {
+    open STDIN, '<&', $in;
+    open STDERR, '>&', $err;
+    open STDOUT, '>&', $out;
+    setpgrp 0, 0;
+  }
+  if (defined $start->{where}) {
+    if (fileno $start->{where} == $WHERE) { fcntl $start->{where}, $SETFD, 0 }
+    else { syscall $DUP3, fileno $start->{where}, $WHERE, 0 }
+  }
+  $SIG{$_} = 'DEFAULT' for qw(CHLD PIPE USR1 USR2);
   syscall $PRCTL, $SET_DUMPABLE, 1, 0, 0, 0;
   # When memory runs out, programs go first and the agent last.
   if (open my $file, '>', '/proc/self/oom_score_adj') { print $file 500; close $file }
-  setpgrp 0, 0;
   my @words = @{ $start->{argv} };
   %ENV = (%ENV, %{ $start->{env} });
-  my $what = $start->{cwd};
-  if (chdir $what) { $what = $words[0]; exec { $what } @words }
+  my ($what, $fallback) = @$start{qw(cwd fallback)};
+  # The agent has looked before, but with its own eyes.
+  if (chdir $what or $fallback ne '' && chdir $fallback) { $what = $words[0]; exec { $what } @words }
   # As a shell ends when it cannot start a program.
   my $code = $! == $EACCES ? 126 : 127;
   syswrite STDERR, "$what: $!\n";
@@ -96,16 +141,20 @@ sub supervise {
   my $program = fork;
   if (!defined $program) { syswrite $status, 'failed ' . ($! + 0); return }
   become($start, $in, $out, $err) if $program == 0;
-  close $_ for $in, $out, $err;
+  close $_ for grep { defined } $in, $out, $err;
   open STDERR, '>', '/dev/null';
   my $look = sub { descendants($$) };
   $SIG{USR1} = sub { end_all($look) };
+  my $patient = 0;
+  $SIG{USR2} = sub { $patient = 1; kill 'TERM', $look->() };
   my $ended;
   until (defined $ended) {
     my $pid = waitpid -1, 0;
     $ended = $? if $pid == $program;
     last if $pid < 0;
   }
+  # Who was asked to end may take his time, also when the program itself was quicker, until somebody kills them.
+  if ($patient) { 1 while waitpid(-1, 0) > 0 }
   for (1 .. 500) {
     end_all($look);
     1 while waitpid(-1, $NOHANG) > 0;
@@ -119,15 +168,34 @@ sub supervise {
 sub fail_start {
   my ($id, $why, $touch) = @_;
   unlink $touch if defined $touch && $touch ne '';
-  send_frame('F', $id, $why);
+  send_end({ id => $id, noted => 0 }, ['F', $why]);
+}
+
+# The ends of the streams of a command: ours, and those of the program.
+sub open_streams {
+  my ($size, $tells_where) = @_;
+  my %ours;
+  my %theirs;
+  if ($size ne '') {
+    ($ours{out}, $theirs{terminal}, $ours{held}) = open_terminal($size) or return;
+    open $ours{in}, '>&', $ours{out} or return;
+  } else {
+    pipe $theirs{in}, $ours{in} or return;
+    for my $name (qw(out err)) { pipe $ours{$name}, $theirs{$name} or return }
+  }
+  for my $name ('status', $tells_where ? 'where' : ()) { pipe $ours{$name}, $theirs{$name} or return }
+  # Nobody reads before the end where a command says that it is: whoever says too much must not wait.
+  fcntl $_, $SETFL, $NONBLOCK for grep { defined } @ours{qw(in out err where)}, $theirs{where};
+  return (\%ours, \%theirs);
 }
 
 sub start {
   my ($id, $payload) = @_;
-  my ($alone, $cwd, $touch, $count, @words) = split /\0/, $payload, -1;
+  my ($alone, $cwd, $touch, $size, $fallback, $count, @words) = split /\0/, $payload, -1;
   my @argv = splice @words, 0, $count;
   my %env = map { split /=/, $_, 2 } @words;
-  my $start = { cwd => $cwd, argv => \@argv, env => \%env };
+  my $moved = $fallback ne '' && !(-d $cwd && -x _);
+  my $start = { cwd => $moved ? $fallback : $cwd, fallback => $fallback, argv => \@argv, env => \%env };
   my %counted = counters();
   if ($touch ne '') {
     # Not empty: ruby looks at the first byte before its bootstrap can run.
@@ -135,32 +203,33 @@ sub start {
     print $file "\n";
     close $file or return fail_start($id, "$touch: $!");
   }
-  my %pipes;
-  for my $name (qw(in out err status)) {
-    pipe $pipes{"${name}_read"}, $pipes{"${name}_write"} or return fail_start($id, "pipe: $!", $touch);
-  }
+  my ($ours, $theirs) = open_streams($size, $fallback ne '');
+  return fail_start($id, "streams: $!", $touch) if !defined $ours;
+  @$start{qw(terminal where)} = @$theirs{qw(terminal where)};
   my $child = fork;
   return fail_start($id, "fork: $!", $touch) if !defined $child;
   if ($child == 0) {
     # Copies of the others' streams would keep them from ending.
-    for my $other (values %commands) { close $_ for grep { defined } @$other{qw(in out err status)} }
-    close $_ for @pipes{qw(in_write out_read err_read status_read)}, $bell_read, $bell_write;
+    close_streams($_) for values %commands;
+    close $_ for grep { defined } values %$ours, $bell_read, $bell_write;
     open STDIN, '<', '/dev/null';
     open STDOUT, '>', '/dev/null';
-    my @streams = @pipes{qw(in_read out_write err_write)};
+    my @streams = @$theirs{qw(in out err)};
     become($start, @streams) if $alone;
-    supervise($start, @streams, $pipes{status_write});
+    supervise($start, @streams, $theirs->{status});
     kill 9, $$;
   }
-  close $_ for @pipes{qw(in_read out_write err_write status_write)};
-  fcntl $_, $SETFL, $NONBLOCK for @pipes{qw(in_write out_read err_read)};
   $commands{$id} = {
-    id => $id, pid => $child, alone => $alone, touch => $touch, counted => \%counted,
-    in => $pipes{in_write}, out => $pipes{out_read}, err => $pipes{err_read}, status => $pipes{status_read},
-    pending => '', closing => 0, credit => 262144, peak => 0,
+    id => $id, pid => $child, alone => $alone, touch => $touch, counted => \%counted, moved => $moved ? 1 : 0,
+    terminal => $size ne '', %$ours, pending => '', closing => 0, credit => $CREDIT, peak => 0, noted => 0,
   };
   look_soon($commands{$id});
   if ($alone) { close delete $commands{$id}{status} }
+}
+
+sub close_streams {
+  my ($command) = @_;
+  close $_ for grep { defined } @$command{qw(in out err status where held)};
 }
 
 sub feed {
@@ -176,7 +245,10 @@ sub feed {
     }
     substr $command->{pending}, 0, $put, '';
   }
-  close delete $command->{in} if $command->{closing};
+  return if !$command->{closing};
+  # What ends the input of a terminal is a key.
+  if ($command->{terminal}) { $command->{closing} = 0; syswrite $command->{in}, "\x04" }
+  else { close delete $command->{in} }
 }
 
 # Passes on what there is, within the credit of the command; false when the stream has ended.
@@ -185,10 +257,11 @@ sub forward {
   return 1 if $command->{credit} <= 0;
   my $room = $command->{credit} < $CHUNK ? $command->{credit} : $CHUNK;
   my $got = sysread $command->{$name}, my $bytes, $room;
-  return $! == $EAGAIN || $! == $EINTR if !defined $got;
-  if ($got == 0) { close delete $command->{$name}; return 0 }
+  return 1 if !defined $got && ($! == $EAGAIN || $! == $EINTR);
+  # A terminal that nobody has open any more gives an error.
+  if (!$got) { close delete $command->{$name}; return 0 }
   $command->{credit} -= $got;
-  send_frame($type, $command->{id}, $bytes);
+  send_output($command, $type, $bytes);
   return 1;
 }
 
@@ -214,7 +287,7 @@ sub complete {
     my ($name, $type) = @$stream;
     while (defined $command->{$name}) {
       if ($command->{credit} <= 0) {
-        return if !$command->{killed};
+        return if !$command->{killed} || $command->{silent};
         # Whoever kills does not wait for output that nobody takes.
         close delete $command->{$name};
         last;
@@ -232,9 +305,12 @@ sub complete {
   $words{$_} = $now{$_} - ($command->{counted}{$_} || 0) for grep { defined $now{$_} } qw(oom pids);
   unlink $command->{touch} if $command->{touch} ne '';
   $words{full} = fullness();
-  close $_ for grep { defined } @$command{qw(in status)};
-  delete $commands{ $command->{id} };
-  send_frame('X', $command->{id}, join ' ', map {"$_=$words{$_}"} sort keys %words);
+  $words{moved} = 1 if $command->{moved};
+  my $place = '';
+  sysread $command->{where}, $place, 8192 if defined $command->{where};
+  close_streams($command);
+  my $figures = join ' ', map {"$_=$words{$_}"} sort keys %words;
+  send_end($command, defined $place && $place ne '' ? ['P', $place] : (), ['X', $figures]);
   wake($_) for values %commands;
   # A cell with one program is done with it.
   leave() if $command->{alone};
@@ -272,15 +348,14 @@ sub read_status {
   }
   if ($words =~ /^failed (\d+)/) {
     $! = $1;
-    close $_ for grep { defined } @$command{qw(in out err status)};
-    delete $commands{ $command->{id} };
+    close_streams($command);
     return fail_start($command->{id}, "fork: $!", $command->{touch});
   }
-  close $_ for grep { defined } @$command{qw(in out err status)};
+  close_streams($command);
   delete $commands{ $command->{id} };
   end_orphans();
   unlink $command->{touch} if $command->{touch} ne '';
-  send_frame('L', $command->{id}, '');
+  send_end($command, ['L', '']);
 }
 
 # Children that came to us because nobody else was left of their ancestors.
@@ -300,6 +375,12 @@ sub end_orphans {
 sub handle {
   my ($type, $id, $payload) = @_;
   return start($id, $payload) if $type eq 'S';
+  if ($lasting) {
+    if ($type eq 'M') { $marker = $payload; return }
+    return resume($id, $payload) if $type eq 'Z';
+    delete $ended{$id} if $type eq 'D';
+    note($ended{$id}, unpack 'N', $payload) if $type eq 'C' && $ended{$id};
+  }
   my $command = $commands{$id} or return;
   if ($type eq 'I') {
     wake($command);
@@ -309,7 +390,13 @@ sub handle {
     look_soon($command);
   }
   elsif ($type eq 'E') { $command->{closing} = 1; feed($command) }
-  elsif ($type eq 'C') { $command->{credit} += unpack 'N', $payload; complete($command) if $command->{end} }
+  elsif ($type eq 'C') {
+    $command->{credit} += unpack 'N', $payload;
+    note($command, unpack 'N', $payload) if $lasting;
+    complete($command) if $command->{end};
+  }
+  elsif ($type eq 'T') { terminate($command) }
+  elsif ($type eq 'W') { resize_terminal($command->{out}, $payload) if $command->{terminal} && defined $command->{out} }
   elsif ($type eq 'K') { kill_command($command) }
   elsif ($type eq 'U') {
     my %words = usage_of($command);
@@ -324,6 +411,13 @@ sub wake {
   kill 'CONT', $command->{pid}, split ' ', slurp("/proc/$command->{pid}/task/$command->{pid}/children");
 }
 
+sub terminate {
+  my ($command) = @_;
+  return if $command->{end};
+  if ($command->{alone}) { kill 'TERM', -1 }
+  else { kill 'CONT', $command->{pid}; kill 'USR2', $command->{pid} }
+}
+
 sub kill_command {
   my ($command) = @_;
   $command->{killed} = 1;
@@ -333,17 +427,59 @@ sub kill_command {
   else { kill 'CONT', $command->{pid}; kill 'USR1', $command->{pid} }
 }
 
-sub take_input {
-  my $got = sysread STDIN, $input, $CHUNK, length $input;
-  if (!defined $got) { return if $! == $EINTR || $! == $EAGAIN; leave() }
-  leave() if $got == 0;
-  while (length $input >= 9) {
+# The next server is there. Until it has asked for a command, it hears nothing of that one. It may say the same greeting
+# several times, because the first ones may get lost in what the last server had begun to say.
+sub greet {
+  my ($greeting) = @_;
+  return if $greeting eq $greeted;
+  $greeted = $greeting;
+  for my $command (values %commands) { @$command{qw(silent credit)} = (1, 0) }
+  put($greeting);
+  send_frame('H', 0, join ' ', sort { $a <=> $b } keys %commands, keys %ended);
+}
+
+# Whoever asks has the output of this command up to that byte.
+sub resume {
+  my ($id, $from) = @_;
+  my $command = $commands{$id} || $ended{$id} or return;
+  my $bytes = retell($command, $from, sub { send_frame($_[0], $id, $_[1]) });
+  if ($ended{$id}) { send_frame($_->[0], $id, $_->[1]) for @{ $command->{words} }; return }
+  @$command{qw(silent credit)} = (0, $CREDIT - $bytes);
+  complete($command) if $command->{end};
+}
+
+# Does what the frames say that are whole within so many bytes of the input; returns how many bytes they were.
+sub take_frames {
+  my ($bound) = @_;
+  my $taken = 0;
+  while ($bound - $taken >= 9) {
     my ($type, $id, $size) = unpack 'a1NN', $input;
-    last if length $input < 9 + $size;
+    last if $bound - $taken < 9 + $size;
     my $payload = substr $input, 9, $size;
     substr $input, 0, 9 + $size, '';
+    $taken += 9 + $size;
     handle($type, $id, $payload);
   }
+  return $taken;
+}
+
+sub take_input {
+  my $seen = length $input;
+  my $got = sysread STDIN, $input, $CHUNK, $seen;
+  if (!defined $got) { return if $! == $EINTR || $! == $EAGAIN; leave() }
+  leave() if $got == 0;
+  if (defined $marker) {
+    my $length = $GREETING + length $marker;
+    my $from = $seen < $length ? 0 : $seen - $length;
+    while ((my $at = index $input, $marker, $from) >= 0) {
+      # What the last server had begun to say will never be finished.
+      substr $input, 0, $at - take_frames($at), '';
+      return if length $input < $length;
+      greet(substr $input, 0, $length, '');
+      $from = 0;
+    }
+  }
+  take_frames(length $input);
 }
 
 # Seconds that only go forward.

@@ -26,13 +26,20 @@ sub counters {
   return %found;
 }
 
-# The share of /tmp, in per cent, that is taken: of its bytes or of its inodes, whichever is more.
+# The share of the fullest place to write to, in per cent: of its bytes or of its inodes, whichever is more.
 sub fullness {
-  my ($path, $info) = ("/tmp\0", "\0" x 256);
-  return 0 if syscall($STATFS, $path, $info) != 0;
-  my ($blocks, $free, $files, $free_files) = (unpack 'q7', $info)[2, 3, 5, 6];
-  my @shares = map { $_->[0] > 0 ? 100 * (1 - $_->[1] / $_->[0]) : 0 } [$blocks, $free], [$files, $free_files];
-  return int($shares[0] > $shares[1] ? $shares[0] : $shares[1]);
+  my $most = 0;
+  for my $place (qw(/tmp /workspace)) {
+    my ($path, $info) = ("$place\0", "\0" x 256);
+    next if syscall($STATFS, $path, $info) != 0;
+    my ($blocks, $free, $available, $files, $free_files) = (unpack 'q7', $info)[2 .. 6];
+    # The file system keeps a part of what is free for itself.
+    my @taken = ([$blocks - $free, $available], [$files - $free_files, $free_files]);
+    for my $share (map { $_->[0] > 0 ? 100 * $_->[0] / ($_->[0] + $_->[1]) : 0 } @taken) {
+      $most = $share if $share > $most;
+    }
+  }
+  return int $most;
 }
 
 sub children_usage {

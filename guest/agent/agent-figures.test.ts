@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeThatNeeds } from '../../test/support/needs.ts';
-import { whyNoAgent, withAgent, type Command } from './harness.ts';
+import type { Command } from './command.ts';
+import { whyNoAgent, withAgent } from './harness.ts';
 
 const MB = 1_000_000;
 const describeAgent = describeThatNeeds(whyNoAgent());

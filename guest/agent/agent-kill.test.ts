@@ -13,7 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeThatNeeds, isRoot, testThatNeeds } from '../../test/support/needs.ts';
-import { Agent, whyNoAgent, withAgent, type Command } from './harness.ts';
+import type { Command } from './command.ts';
+import { Agent, whyNoAgent, withAgent } from './harness.ts';
 
 let folder = '';
 beforeAll(() => {

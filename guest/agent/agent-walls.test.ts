@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { encodeFrame } from '../../src/drivers/agent/frames.ts';
+import { encodeFrame } from '../../src/lib/frames.ts';
 import { describeThatNeeds } from '../../test/support/needs.ts';
 import { startBelow, whyNoAgent, withAgent } from './harness.ts';
 

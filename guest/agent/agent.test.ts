@@ -195,7 +195,7 @@ describeAgent('two commands at once', () => {
         const refused = ends.filter(({ type }) => type === 'F');
         expect(refused.length).toBeGreaterThan(0);
         expect(refused.length).toBeLessThan(20);
-        expect([...new Set(refused.map(({ words }) => words))]).toEqual(['pipe: Too many open files']);
+        expect([...new Set(refused.map(({ words }) => words))]).toEqual(['streams: Too many open files']);
         const served = ends.filter(({ type }) => type === 'X');
         expect(served.every(({ stdout }) => stdout.toString() === 'x')).toBe(true);
       },

@@ -2,8 +2,9 @@ import { spawn, spawnSync, type ChildProcessWithoutNullStreams } from 'node:chil
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';
-import { FrameReader, encodeFrame, type Frame } from '../../src/drivers/agent/frames.ts';
-import { parseFigures } from '../../src/drivers/agent/report.ts';
+import { LONGEST_PAYLOAD } from '../../src/drivers/agent/agent-link.ts';
+import { FrameReader } from '../../src/lib/frames.ts';
+import { Command, type StartOptions } from './command.ts';
 
 const SCRIPT = join(dirname(import.meta.dirname), 'agent.pl');
 const isRoot = process.geteuid?.() === 0;
@@ -43,35 +44,36 @@ export interface AgentOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-export interface StartOptions {
-  readonly alone?: boolean;
-  readonly cwd?: string;
-  readonly touch?: string;
-  readonly env?: Readonly<Record<string, string>>;
-  /** Grants as much output as comes; true unless said otherwise. */
-  readonly grants?: boolean;
+/** Starts the agent with these words as PID 1 of a namespace of its own, as a user that is nobody, like in a cell. */
+export function spawnAgent(
+  options: AgentOptions,
+  words: readonly string[] = [],
+): ChildProcessWithoutNullStreams {
+  // A different one for each agent, since the kernel counts processes by user.
+  const uid = String(0x68000000 + randomInt(0x1000000));
+  // An agent that lasts would outlive a test run that is killed. A change of user undoes the wish, so it is said twice.
+  const withUs = isRoot ? ['setpriv', '--pdeathsig', 'KILL'] : [];
+  const user = isRoot ? [...withUs, '--reuid', uid, '--regid', uid, '--clear-groups'] : [];
+  const limits = options.limits === undefined ? [] : ['prlimit', ...options.limits];
+  const [program = '', ...args] = [...withUs, ...INSIDE, ...limits, ...user, 'perl', SCRIPT, ...words];
+  return spawn(program, args, {
+    env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp', ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
 }
 
-/** The real agent as PID 1 of a namespace of its own, as a user that is nobody, like in a cell. */
+/** The real agent with a server that is the test. */
 export class Agent {
   readonly closed: Promise<number | null>;
   readonly #child: ChildProcessWithoutNullStreams;
-  readonly #reader = new FrameReader();
+  readonly #reader = new FrameReader(LONGEST_PAYLOAD);
   readonly #commands = new Map<number, Command>();
   readonly #ready: Promise<void>;
   #words = '';
   #lastId = 0;
 
   constructor(options: AgentOptions = {}) {
-    // A different one for each agent, since the kernel counts processes by user.
-    const uid = String(0x68000000 + randomInt(0x1000000));
-    const [program, ...flags] = INSIDE;
-    const user = isRoot ? ['setpriv', '--reuid', uid, '--regid', uid, '--clear-groups'] : [];
-    const limits = options.limits === undefined ? [] : ['prlimit', ...options.limits];
-    this.#child = spawn(program, [...flags, ...limits, ...user, 'perl', SCRIPT], {
-      env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp', ...options.env },
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
+    this.#child = spawnAgent(options);
     this.closed = once(this.#child, 'close').then(([code]: unknown[]) =>
       typeof code === 'number' ? code : null,
     );
@@ -149,137 +151,6 @@ export class Agent {
     this.#child.stdin.end();
     return this.closed;
   }
-}
-
-export interface Ending {
-  /** `X`, `F` or `L`, as the agent said it. */
-  readonly type: string;
-  readonly words: string;
-  readonly exitCode: number;
-  readonly signal: number;
-  readonly figures: Readonly<Record<string, number>>;
-  readonly stdout: Buffer;
-  readonly stderr: Buffer;
-}
-
-/** One command, as raw as the frames are. */
-export class Command {
-  readonly result: Promise<Ending>;
-  readonly #id: number;
-  readonly #send: (bytes: Uint8Array) => void;
-  readonly #grants: boolean;
-  readonly #out: Buffer[] = [];
-  readonly #err: Buffer[] = [];
-  readonly #answers: ((figures: Record<string, number>) => void)[] = [];
-  #finish: (ending: Ending) => void = () => {};
-  #heard: () => void = () => {};
-  isEnded = false;
-
-  constructor(id: number, send: (bytes: Uint8Array) => void, grants: boolean) {
-    this.#id = id;
-    this.#send = send;
-    this.#grants = grants;
-    this.result = new Promise((resolve) => (this.#finish = resolve));
-  }
-
-  toStart(argv: readonly string[], options: StartOptions = {}): Buffer {
-    const env = Object.entries(options.env ?? {}).map(([name, value]) => `${name}=${value}`);
-    const head = [options.alone === true ? '1' : '0', options.cwd ?? '/tmp', options.touch ?? ''];
-    return encodeFrame(
-      'S',
-      this.#id,
-      Buffer.from([...head, String(argv.length), ...argv, ...env].join('\0')),
-    );
-  }
-
-  toInput(bytes: Uint8Array): Buffer {
-    return encodeFrame('I', this.#id, bytes);
-  }
-
-  toEnd(): Buffer {
-    return encodeFrame('E', this.#id);
-  }
-
-  toKill(): Buffer {
-    return encodeFrame('K', this.#id);
-  }
-
-  write(bytes: Uint8Array | string): this {
-    this.#send(this.toInput(Buffer.from(bytes)));
-    return this;
-  }
-
-  closeStdin(): this {
-    this.#send(this.toEnd());
-    return this;
-  }
-
-  kill(): this {
-    this.#send(this.toKill());
-    return this;
-  }
-
-  grant(bytes: number): void {
-    const payload = Buffer.alloc(4);
-    payload.writeUInt32BE(bytes);
-    this.#send(encodeFrame('C', this.#id, payload));
-  }
-
-  usage(): Promise<Readonly<Record<string, number>>> {
-    this.#send(encodeFrame('U', this.#id));
-    return new Promise((resolve) => this.#answers.push(resolve));
-  }
-
-  get stdout(): Buffer {
-    return Buffer.concat(this.#out);
-  }
-
-  get received(): number {
-    return [...this.#out, ...this.#err].reduce((sum, { length }) => sum + length, 0);
-  }
-
-  /** Waits until what it has said meets the condition; fails when it ends before that. */
-  async until(condition: (command: this) => boolean): Promise<void> {
-    while (!condition(this)) {
-      if (this.isEnded) throw new Error(`ended too early: ${JSON.stringify(this.stdout.toString())}`);
-      await new Promise<void>((resolve) => (this.#heard = resolve));
-    }
-  }
-
-  says(text: string): Promise<void> {
-    return this.until(() => this.stdout.includes(text));
-  }
-
-  receive({ type, payload }: Frame): void {
-    // Kept beyond the chunk that it came in.
-    const bytes = Buffer.from(payload);
-    if (this.isEnded) throw new Error(`a frame ${type} after the end`);
-    if (type === 'O') this.#out.push(bytes);
-    else if (type === 'e') this.#err.push(bytes);
-    else if (type === 'U') this.#answers.shift()?.(toObject(bytes));
-    else this.#end(type, bytes);
-    if (this.#grants && (type === 'O' || type === 'e')) this.grant(bytes.length);
-    this.#heard();
-  }
-
-  #end(type: string, bytes: Buffer): void {
-    this.isEnded = true;
-    const figures = toObject(bytes);
-    const wait = figures['wait'] ?? 0;
-    this.#finish({
-      type,
-      words: bytes.toString(),
-      exitCode: wait >> 8,
-      signal: wait & 0x7f,
-      figures,
-      stdout: Buffer.concat(this.#out),
-      stderr: Buffer.concat(this.#err),
-    });
-  }
-}
-
-function toObject(bytes: Uint8Array): Record<string, number> {
-  return Object.fromEntries(parseFigures(bytes));
 }
 
 /** An agent for one test. Whatever the test does, the agent is gone afterwards and has had nothing to complain about. */

@@ -31,3 +31,9 @@ test('every word of a request is filled, the program included', () => {
     touch: '/tmp/x.py',
   });
 });
+
+test('[RS-02] what comes from outside is handed on as it is, whatever it looks like', () => {
+  const verbatim = { argv: ["echo '{guest}'"], env: { AT: '{workdir}' } };
+  const { argv, env } = fillRequest({ argv: ['bash', '-c'], env: { AT: '{guest}' }, verbatim }, PLACES, {});
+  expect({ argv, env }).toEqual({ argv: ['bash', '-c', "echo '{guest}'"], env: { AT: '{workdir}' } });
+});

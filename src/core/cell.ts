@@ -11,8 +11,8 @@ export interface CellImage {
 }
 
 /**
- * What a cell is made from. In `main` and in every exec the driver fills in `{workdir}` (the writable folder)
- * and `{guest}` (where the guest files are seen from inside).
+ * What a cell is made from. In `main` and in every exec the driver fills in `{workdir}` (the writable folder),
+ * `{guest}` (where the guest files are seen from inside) and the names of `folders`.
  */
 export interface CellSpec {
   readonly name: string;
@@ -22,6 +22,40 @@ export interface CellSpec {
   readonly image?: CellImage;
   /** The program the cell is started with. Without it the cell idles until `exec`. */
   readonly main?: ExecRequest;
+  /** The cell outlives the server, and `Driver.adopt` finds it again. Only without `main`. */
+  readonly lasting?: Lasting;
+  /** A place to work in beside /tmp, at `WORKSPACE_IN_CELL`, for cells that last. */
+  readonly workspace?: CellWorkspace;
+  /** Folders of the host that programs of the cell may read and not change. */
+  readonly folders?: readonly CellFolder[];
+}
+
+/** SECURITY: what is in it is open to the cell, now and later; its host path is never one that a cell can write to. */
+export interface CellFolder {
+  /** `{name}` in requests is where the cell sees it. */
+  readonly name: string;
+  /** On the host. */
+  readonly folder: string;
+  /** Where cells with a file system of their own see it; others see the folder itself. */
+  readonly at: string;
+}
+
+/** Who keeps a cell that outlives the server. */
+export interface Lasting {
+  /** Twelve hex digits that name the keeper's records; servers that do not have them leave the cell alone. */
+  readonly keeper: string;
+}
+
+export const WORKSPACE_IN_CELL = '/workspace';
+/** The folder of a workspace that is /tmp in its cell. */
+export const TMP_OF_WORKSPACE = '.tmp';
+
+/** A folder of the host with a bound of its own, seen in the cell as /workspace, and a part of it as /tmp. */
+export interface CellWorkspace {
+  /** Undefined: in memory, bounded by `limits.diskBytes`, gone with the cell. */
+  readonly folder: string | undefined;
+  /** The host id that everything in the folder belongs to, and that the cell's user must have. */
+  readonly owner: number;
 }
 
 /** Every result names the isolation that was really used. */
@@ -70,6 +104,18 @@ export interface Cell {
   exec(request: ExecRequest): Promise<Exec>;
   /** As `exec`: only in a cell without `main`. */
   readonly files: CellFiles;
+  /** In a cell that lasts: what `Driver.adopt` needs to find it again. Kept secret: whoever knows it can speak for the cell. */
+  readonly record: string | undefined;
+  /**
+   * In a cell that was adopted: a command that was started before, from this byte of its output on. Undefined when the cell
+   * knows of no such command.
+   */
+  resume(id: number, fromByte: number): Exec | undefined;
+  /** Stops all its processes where they are, until `thaw`. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
+  /** What all of the cell uses. */
+  usage(): Promise<CellUsage>;
   /** Changes the memory limit of the running cell; undefined where that cannot be done. */
   readonly limitMemory: ((bytes: number) => Promise<void>) | undefined;
   /** Resolves when the cell has ended for whatever reason and nothing of it is left. */
@@ -78,9 +124,22 @@ export interface Cell {
   dispose(): Promise<void>;
 }
 
-interface Places {
+export interface CellUsage {
+  readonly cpuMs: number;
+  readonly memoryBytes: number | undefined;
+  readonly processes: number | undefined;
+}
+
+export interface Places {
   readonly workdir: string;
   readonly guest: string;
+  /** Of `CellSpec.folders`. */
+  readonly [name: string]: string;
+}
+
+/** The places of a cell that sees its folders at a path of their own. */
+export function withFolders(places: Places, folders: readonly CellFolder[] = []): Places {
+  return { ...places, ...Object.fromEntries(folders.map(({ name, at }) => [name, at])) };
 }
 
 /** A request with every placeholder filled in; `base` is what every program finds in its environment. */
@@ -93,14 +152,18 @@ export function fillRequest(
   const [program, ...rest] = request.argv;
   const env = Object.entries(request.env).map(([name, value]) => [name, fill(value)] as const);
   return {
-    argv: [fill(program), ...rest.map(fill)],
-    env: { ...base, ...Object.fromEntries(env) },
+    argv: [fill(program), ...rest.map(fill), ...(request.verbatim?.argv ?? [])],
+    env: { ...base, ...Object.fromEntries(env), ...request.verbatim?.env },
     cwd: request.cwd ?? places.workdir,
     ...(request.touch === undefined ? {} : { touch: fill(request.touch) }),
+    ...(request.fallbackCwd === undefined ? {} : { fallbackCwd: request.fallbackCwd }),
+    ...(request.terminal === undefined ? {} : { terminal: request.terminal }),
   };
 }
 
-/** `{workdir}` and `{guest}` in an argv or env value; nothing else is replaced. */
+/** `{workdir}`, `{guest}` and names of folders in an argv or env value; nothing else is replaced. */
 export function fillPlaceholders(text: string, places: Places): string {
-  return text.replaceAll('{workdir}', () => places.workdir).replaceAll('{guest}', () => places.guest);
+  return text.replaceAll(/\{([a-z]+)\}/g, (whole, name: string) =>
+    Object.hasOwn(places, name) ? (places[name] ?? whole) : whole,
+  );
 }

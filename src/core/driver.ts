@@ -27,9 +27,18 @@ export interface Fact {
 /** A way to make cells. Vendor-free: nothing of a runtime's own words crosses this line. */
 export interface Driver {
   readonly name: string;
+  /** Whether the walls are made around each command (`ExecRequest.reach`), in the file system and network of the host. */
+  readonly confines: 'cells' | 'commands';
   /** Can it serve here, and who enforces what? Has no side effects that outlive it. */
   probe(): Promise<Probe>;
   create(spec: CellSpec): Promise<Cell>;
+  /**
+   * A lasting cell that another server made, by its `record`; `spec` is what it was made from. Throws CELL_LOST when there
+   * is no such cell any more.
+   */
+  adopt(record: string, spec: CellSpec): Promise<Cell>;
+  /** Removes the lasting cells of this keeper but for those with these ids. Returns the ids of those removed. */
+  reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]>;
   /** The live cells of this instance. */
   list(): CellSummary[];
   /** What cells with this image are really made from, for receipts; `program` is what they run. */
@@ -38,6 +47,6 @@ export interface Driver {
   problem(): string | undefined;
   /** Removes what instances that are no longer alive left behind; never touches a living one. Returns cell ids. */
   reclaim(): Promise<string[]>;
-  /** Disposes every cell of this instance and everything the driver itself holds. */
+  /** Disposes every cell of this instance but the lasting ones, which it lets go, and everything the driver itself holds. */
   close(): Promise<void>;
 }

@@ -12,7 +12,7 @@ export const ERRORS = {
   BODY_TOO_LARGE: {
     status: 413,
     retry: false,
-    hint: 'Send less, or raise bodyLimitBytes in the configuration.',
+    hint: 'Send less, or raise bodyLimitBytes (for sessions: sessions.bodyLimitBytes) in the configuration.',
   },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
@@ -63,6 +63,58 @@ export const ERRORS = {
     hint: 'Pick a driver that enforces it, or allow the weaker promise by name (`weaker` in the configuration).',
   },
   TOO_BUSY: { status: 429, retry: true, hint: 'Try again after the seconds of the retry-after header.' },
+  SESSION_UNKNOWN: { status: 404, retry: false, hint: 'POST /v1/sessions makes one; its reply has the id.' },
+  SESSION_ENDED: { status: 410, retry: false, hint: 'Make a new session of the same project.' },
+  SESSION_PAUSED: { status: 409, retry: false, hint: 'POST …/resume first.' },
+  SESSION_BUSY: {
+    status: 409,
+    retry: true,
+    hint: 'Wait for the end of the running command, send "on_busy": "wait", or run it in the background.',
+  },
+  SESSIONS_UNAVAILABLE: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host.' },
+  EXEC_UNKNOWN: { status: 404, retry: false, hint: 'GET …/execs lists the commands of the session.' },
+  EXEC_ENDED: { status: 409, retry: false, hint: 'The command has ended; start another one.' },
+  COMMAND_REFUSED: {
+    status: 403,
+    retry: false,
+    hint: 'The named rule of the operator refuses this command; the setting sessions.rules has all of them.',
+  },
+  FILE_NOT_FOUND: { status: 404, retry: false, hint: 'GET …/fs?path=. lists the workspace.' },
+  FILE_TOO_LARGE: { status: 413, retry: false, hint: 'GET …/archive has whole files of any size.' },
+  DISK_FULL: { status: 507, retry: false, hint: 'Remove files from the workspace, or ask for more disk_mb.' },
+  PATCH_REFUSED: {
+    status: 409,
+    retry: false,
+    hint: 'Make the patch against the files as they are now; nothing was changed.',
+  },
+  QUOTA_EXCEEDED: {
+    status: 429,
+    retry: true,
+    hint: 'End a session, or ask the operator for a larger quota.',
+  },
+  RATE_LIMITED: { status: 429, retry: true, hint: 'Try again after the seconds of the retry-after header.' },
+  WORKBENCH_UNKNOWN: {
+    status: 404,
+    retry: false,
+    hint: 'Call create_session for a new one, or leave session_id out.',
+  },
+  RUN_UNKNOWN: { status: 404, retry: false, hint: 'The reply of run_code has the run_id.' },
+  PERMISSION_REFUSED: {
+    status: 403,
+    retry: false,
+    hint: 'Ask for less, or have the operator allow it (setting mcp.grantable).',
+  },
+  PACKAGE_UNAVAILABLE: {
+    status: 422,
+    retry: false,
+    hint: 'Correct the name or the version of the named package.',
+  },
+  SNIPPET_UNKNOWN: { status: 404, retry: false, hint: 'Call list_snippets for the names.' },
+  SNIPPET_REFUSED: {
+    status: 422,
+    retry: false,
+    hint: 'A name of letters, digits, - and _, and code with a comment that has @description.',
+  },
   CANCELLED: { status: 499, retry: false, hint: 'The client went away before the answer was ready.' },
   DRIVER_UNAVAILABLE: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host.' },
   IMAGE_UNAVAILABLE: {

@@ -6,9 +6,36 @@ export type ReachableLimit = Extract<LimitName, 'wallTimeMs' | 'memoryBytes' | '
 export interface ExecRequest {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
+  /** Words and variables from outside, put after the others; what looks like a placeholder in them is none. */
+  readonly verbatim?: {
+    readonly argv: readonly string[];
+    readonly env: Readonly<Record<string, string>>;
+  };
   readonly cwd?: string;
   /** File made before the program starts, because some interpreters insist on it, and removed after its end. */
   readonly touch?: string;
+  /** Where it begins when `cwd` cannot be entered any more; without it such a command fails. */
+  readonly fallbackCwd?: string;
+  /** A terminal of this size instead of pipes; all its output is stdout then. Only with an agent. */
+  readonly terminal?: TerminalSize;
+  /** What this command alone may reach, where walls are made around commands; elsewhere it opens nothing. */
+  readonly reach?: Reach;
+}
+
+/** Holes in the walls around one command, by name. Without any it has its workdir and the programs of the host. */
+export interface Reach {
+  /** Paths of the host, with everything below them. */
+  readonly read: readonly string[];
+  readonly write: readonly string[];
+  /** The one TCP port of this machine that it may connect to. */
+  readonly port: number | undefined;
+  /** May it start programs of the host beside the one it is? */
+  readonly programs: boolean;
+}
+
+export interface TerminalSize {
+  readonly rows: number;
+  readonly columns: number;
 }
 
 /** The fate of a program is data; an exception is a failure of ours. */
@@ -34,15 +61,34 @@ export interface Usage {
 export type ExecEvent =
   | { readonly type: 'stdout'; readonly bytes: Uint8Array }
   | { readonly type: 'stderr'; readonly bytes: Uint8Array }
-  | { readonly type: 'exit'; readonly outcome: ExecOutcome; readonly usage: Usage };
+  | {
+      readonly type: 'exit';
+      readonly outcome: ExecOutcome;
+      readonly usage: Usage;
+      /** Where the command's shell ended, if it said so on descriptor `CWD_DESCRIPTOR`. Hostile, like all output. */
+      readonly cwd?: string;
+      /** It began in `fallbackCwd`. */
+      readonly fellBack?: boolean;
+    };
+
+/** A command whose request has `fallbackCwd` may write the name of a folder here. */
+export const CWD_DESCRIPTOR = 19;
 
 /** One running command. The last event is always `exit`; `events` throws when the cell was lost. */
 export interface Exec {
+  /** Its name towards `Cell.resume`. */
+  readonly id: number;
   readonly events: AsyncIterable<ExecEvent>;
   write(bytes: Uint8Array): void;
   closeStdin(): void;
   /** Ends the command and every process it started; resolves when the signal is sent. The outcome names the cause. */
   kill(cause: KillCause): Promise<void>;
+  /** Asks the command and every process it started to end (SIGTERM). */
+  terminate(): void;
+  /** Only with a terminal. */
+  resize(size: TerminalSize): void;
+  /** Its end has been noted: nobody will resume it. */
+  forget(): void;
   /** What it has used so far. */
   usage(): Promise<Usage>;
   /** Resolves when the command has ended for whatever reason, before anything is cleaned up. */

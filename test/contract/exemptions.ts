@@ -1,5 +1,6 @@
 import type { RuntimeName } from '../../src/drivers/oci/runtime.ts';
 import type { Exemptions } from './driver-contract.ts';
+import type { LastingExemptions } from './lasting.ts';
 
 const OWN_KERNEL = 'gVisor: a kernel of its own counts and filters, and does not tell the host';
 
@@ -31,6 +32,16 @@ export const DOCKER_EXEMPTIONS: Readonly<Record<'runc' | 'runsc' | 'podman', Exe
   },
 };
 
+/** What a virtual machine around each cell makes otherwise than the kernel of the host. */
+export const APPLE_EXEMPTIONS: Exemptions = {
+  'CPU limit': 'container: whole CPUs only, so that a fraction is rounded up',
+  'the memory limit of a running cell can be changed':
+    'container: no such command; a run that asks for other memory gets a cell booted with it',
+  'a process limit that was reached is reported':
+    'container: no limit of the cgroup; the kernel in the machine refuses by the limit of the user, and counts nothing',
+  'system calls are filtered': 'container: a kernel of its own takes them, not that of the host',
+};
+
 const NO_WALLS = 'plain processes of the host: nothing is enforced but time and output';
 const NOBODY_COUNTS = 'plain processes of the host: nobody counts';
 
@@ -49,8 +60,46 @@ export const SUBPROCESS_EXEMPTIONS: Exemptions = {
   'a link leads nowhere that the programs of the cell could not go': NO_WALLS,
   'no network': NO_WALLS,
   'nothing writable but the workdir': NO_WALLS,
+  'folders of the host can be read, also what is added later, and not changed': NO_WALLS,
   'no privileges': NO_WALLS,
   'no new privileges': NO_WALLS,
   'system calls are filtered': NO_WALLS,
   'sees only its own processes': NO_WALLS,
+};
+
+const CLOSED_PROC =
+  'its /proc is closed but for a few files of the first process; test/attacks/preload-walls.test.ts looks from outside';
+const SAMPLED =
+  'the supervisor looks every 40 ms: what lasts shorter is missed (test/attacks/preload-limits.test.ts)';
+
+export const PRELOAD_EXEMPTIONS: Exemptions = {
+  '/dev/stdout and /dev/stderr can be opened again': 'its streams are the socket pairs that Node calls pipes',
+  'killing one exec leaves the other': CLOSED_PROC,
+  'memory is counted': SAMPLED,
+  'the memory limit of a running cell can be changed': SAMPLED,
+  'CPU limit': 'a share of a core is refused unless `cpus` is given up; whole cores are kept',
+  'disk limit':
+    'the supervisor ends the command; a single file stops at the limit, with SIGXFSZ and not ENOSPC',
+  'no network': CLOSED_PROC,
+  'system calls are filtered': CLOSED_PROC,
+  'sees only its own processes': CLOSED_PROC,
+};
+
+const ENDS_WITH_THE_CONNECTION =
+  'Podman: the input of a container ends with the connection to it, and so its cells with the server';
+
+/** By runtime of the oci driver, or by engine. */
+export const LASTING_EXEMPTIONS: Readonly<Record<RuntimeName | 'docker' | 'podman', LastingExemptions>> = {
+  crun: {},
+  runc: {},
+  runsc: {},
+  docker: {},
+  podman: {
+    'a server that is killed while commands write loses nothing': ENDS_WITH_THE_CONNECTION,
+    'a server that stops leaves its cells running, and its process ends by itself': ENDS_WITH_THE_CONNECTION,
+    'a frozen cell can be taken over, and then runs': ENDS_WITH_THE_CONNECTION,
+    'only cells of the same keeper that nobody wants are removed': ENDS_WITH_THE_CONNECTION,
+    'no program of the cell can speak for the server, nor hear it': ENDS_WITH_THE_CONNECTION,
+    'a cell that ended while no server was there is lost': ENDS_WITH_THE_CONNECTION,
+  },
 };

@@ -1,3 +1,6 @@
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Cell } from '../../src/core/cell.ts';
 import type { Driver } from '../../src/core/driver.ts';
@@ -23,6 +26,30 @@ const text = (content: string): Uint8Array => Buffer.from(content);
 
 /** What a driver must do with the files of a cell. */
 export const FILES = {
+  'folders of the host can be read, also what is added later, and not changed': async ({
+    driver,
+  }: Subject) => {
+    const folder = await mkdtemp(join(tmpdir(), 'hotcell-folder-'));
+    await chmod(folder, 0o777);
+    await writeFile(join(folder, 'early'), 'early');
+    const cell = await driver.create({
+      ...specOf(undefined),
+      folders: [{ name: 'data', folder, at: '/data' }],
+    });
+    try {
+      await writeFile(join(folder, 'late'), 'late');
+      const { stdout } = await finish(
+        await cell.exec(
+          bash('cat "$AT/early" "$AT/late"; touch "$AT/mine" || echo " refused"', { AT: '{data}' }),
+        ),
+      );
+      expect(stdout).toBe('earlylate refused\n');
+      expect(await readdir(folder)).toEqual(['early', 'late']);
+    } finally {
+      await cell.dispose();
+      await rm(folder, { recursive: true });
+    }
+  },
   'files are written, read and listed byte by byte': ({ driver }: Subject) =>
     inCell(driver, async (cell) => {
       const raw = Uint8Array.from({ length: 256 }, (_, index) => index);

@@ -17,10 +17,14 @@ function makeExec(changes: Partial<AgentExecParts> = {}) {
   let questions = 0;
   let surrenders = 0;
   const exec = new AgentExec({
+    id: 1,
     alone: false,
+    fromByte: 0,
+    killMs: 3000,
     send: (type, payload) => {
       if (type === 'C') grants.push(Buffer.from(payload ?? []).readUInt32BE());
       sent.push(payload === undefined || type === 'C' ? type : `${type} ${Buffer.from(payload).toString()}`);
+      return true;
     },
     ask: () => {
       questions++;
@@ -47,9 +51,12 @@ async function isEnded(exec: AgentExec): Promise<boolean> {
 }
 
 describe('credit', () => {
-  test('[CX-06] is granted for what was read, not for what has come', async () => {
+  test('[CX-06, RS-22] is granted when the reader comes back for more, not for what has come or was handed out', async () => {
     const { exec, grants, read } = makeExec();
     for (let count = 0; count < 4; count++) exec.output('stdout', Buffer.alloc(64 * KiB));
+    expect(grants).toEqual([]);
+    await read();
+    // Whoever has it in hand may not have written it down yet, and the agent forgets what it is paid for.
     expect(grants).toEqual([]);
     await read();
     expect(grants).toEqual([64 * KiB]);
@@ -59,7 +66,7 @@ describe('credit', () => {
 
   test('[CX-06] of small pieces is granted together, both streams in one account, to the byte', async () => {
     const { exec, grants, read } = makeExec();
-    const sizes = [1, 30_000, 30_000, 10_000, 64 * KiB - 1, 2];
+    const sizes = [1, 30_000, 30_000, 10_000, 64 * KiB - 1, 2, 0];
     for (const [at, size] of sizes.entries())
       exec.output(at % 2 === 0 ? 'stdout' : 'stderr', Buffer.alloc(size));
     for (let count = 0; count < sizes.length; count++) await read();
@@ -68,21 +75,21 @@ describe('credit', () => {
 
   test('[CX-06] below the least grant is kept for later', async () => {
     const { exec, grants, read } = makeExec();
-    exec.output('stdout', Buffer.alloc(64 * KiB - 1));
+    for (const size of [64 * KiB - 1, 1, 1]) exec.output('stdout', Buffer.alloc(size));
+    await read();
     await read();
     expect(grants).toEqual([]);
-    exec.output('stderr', Buffer.alloc(1));
     await read();
     expect(grants).toEqual([64 * KiB]);
   });
 
-  test('is not granted to who has ended', async () => {
+  test('[RS-22] is granted after the end, too: the agent keeps what was not', async () => {
     const { exec, grants, read } = makeExec();
     exec.output('stdout', Buffer.alloc(128 * KiB));
     exec.exited(figuresOf({ wait: 0 }));
     expect((await read()).type).toBe('stdout');
     expect((await read()).type).toBe('exit');
-    expect(grants).toEqual([]);
+    expect(grants).toEqual([128 * KiB]);
   });
 });
 
@@ -227,5 +234,59 @@ describe('a kill', () => {
     await vi.advanceTimersByTimeAsync(KILL_MS);
     await expect(read()).rejects.toBe(problem);
     expect(await isEnded(exec)).toBe(true);
+  });
+});
+
+describe('a connection that was lost', () => {
+  const texts = (events: readonly ExecEvent[]): string =>
+    events.map((event) => (event.type === 'exit' ? '' : Buffer.from(event.bytes).toString())).join('');
+
+  test('[RS-22] what was not paid for is asked for again, and what had come is not told twice', async () => {
+    const { exec, sent, read } = makeExec({ fromByte: 100 });
+    exec.output('stdout', Buffer.from('abc'));
+    exec.output('stderr', Buffer.from('def'));
+    const first = await read();
+    exec.askAgain();
+    expect(sent).toEqual(['Z 100']);
+    // The agent begins where it was told to, whatever the pieces are.
+    exec.output('stdout', Buffer.from('ab'));
+    exec.output('stdout', Buffer.from('c'));
+    exec.output('stderr', Buffer.from('defg'));
+    expect(texts([first, await read(), await read()])).toBe('abcdefg');
+  });
+
+  test('[RS-22] what was paid for is not asked for', async () => {
+    const { exec, sent, grants, read } = makeExec();
+    exec.output('stdout', Buffer.alloc(64 * KiB));
+    exec.output('stdout', Buffer.from('x'));
+    await read();
+    await read();
+    expect(grants).toEqual([64 * KiB]);
+    exec.askAgain();
+    expect(sent.at(-1)).toBe(`Z ${64 * KiB}`);
+  });
+
+  test('[RS-22] nothing counts as paid that could not be sent', async () => {
+    const sent: string[] = [];
+    const { exec, read } = makeExec({
+      send: (type, payload) => {
+        sent.push(`${type} ${Buffer.from(payload ?? []).toString()}`);
+        return type !== 'C';
+      },
+    });
+    exec.output('stdout', Buffer.alloc(64 * KiB));
+    exec.output('stdout', Buffer.from('x'));
+    await read();
+    await read();
+    exec.askAgain();
+    expect(sent.at(-1)).toBe('Z 0');
+  });
+
+  test('[RS-12, RS-22] a kill that may have been lost is repeated', async () => {
+    const { exec, sent } = makeExec();
+    await exec.kill('cancelled');
+    exec.askAgain();
+    expect(sent).toEqual(['K', 'Z 0', 'K']);
+    exec.exited(figuresOf({ wait: 9 }));
   });
 });

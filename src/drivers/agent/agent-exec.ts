@@ -1,18 +1,23 @@
 import { HotcellError } from '../../core/errors.ts';
-import type { Exec, ExecEvent, KillCause, ReachableLimit, Usage } from '../../core/exec.ts';
+import type { Exec, ExecEvent, KillCause, ReachableLimit, TerminalSize, Usage } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
 import { toKilledOutcome, toOutcome, toReached, toUsage, type Figures } from './report.ts';
 
 /** How much more output the agent is granted at a time. */
 const GRANT_BYTES = 64 * 1024;
-/** After this a kill that was asked for has failed. */
-const KILL_MS = 3000;
 const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
 
 export interface AgentExecParts {
+  /** The number of the command. */
+  readonly id: number;
   /** The only command that this cell will ever run. */
   readonly alone: boolean;
-  send(type: string, payload?: Uint8Array): void;
+  /** The byte of its output that comes first: not 0 for one that a server before us started. */
+  readonly fromByte: number;
+  /** After this a kill that was asked for has failed. */
+  readonly killMs: number;
+  /** False when nothing can be sent at present. */
+  send(type: string, payload?: Uint8Array): boolean;
   /** Asks the agent for the figures so far; undefined when it does not answer. */
   ask(): Promise<Figures | undefined>;
   /** Limits that the kernel reported as reached since the command began, where the agent cannot see it. */
@@ -29,14 +34,27 @@ export class AgentExec implements Exec {
   readonly #queue = new EventQueue<ExecEvent>();
   #markEnded: () => void = () => {};
   #isEnded = false;
+  /** Up to which byte output has come, and up to which the agent was paid for it. */
+  #received: number;
+  #paid: number;
+  /** Bytes that come a second time. */
+  #known = 0;
   #unpaid = 0;
+  #taken = 0;
+  #cwd: string | undefined;
   #cause: KillCause | undefined;
   #figures: Figures | undefined;
   #lastResort: NodeJS.Timeout | undefined;
 
   constructor(parts: AgentExecParts) {
     this.#parts = parts;
+    this.#received = parts.fromByte;
+    this.#paid = parts.fromByte;
     this.ended = new Promise((resolve) => (this.#markEnded = resolve));
+  }
+
+  get id(): number {
+    return this.#parts.id;
   }
 
   /** What the agent said at the end, once it has. */
@@ -57,11 +75,23 @@ export class AgentExec implements Exec {
     if (!this.#isEnded) this.#parts.send('E');
   }
 
+  terminate(): void {
+    if (!this.#isEnded) this.#parts.send('T');
+  }
+
+  resize({ rows, columns }: TerminalSize): void {
+    if (!this.#isEnded) this.#parts.send('W', Buffer.from(`${rows} ${columns}`));
+  }
+
+  forget(): void {
+    this.#parts.send('D');
+  }
+
   kill(cause: KillCause): Promise<void> {
     if (this.#isEnded) return Promise.resolve();
     this.#cause ??= cause;
     this.#parts.send('K');
-    this.#lastResort ??= setTimeout(() => void this.#giveUp(), KILL_MS);
+    this.#lastResort ??= setTimeout(() => void this.#giveUp(), this.#parts.killMs);
     return Promise.resolve();
   }
 
@@ -75,14 +105,36 @@ export class AgentExec implements Exec {
   }
 
   output(type: 'stdout' | 'stderr', bytes: Uint8Array): void {
-    this.#queue.push({ type, bytes });
+    const fresh = bytes.subarray(Math.min(this.#known, bytes.length));
+    this.#known -= bytes.length - fresh.length;
+    this.#received += fresh.length;
+    const isKnown = fresh.length === 0 && bytes.length > 0;
+    if (!isKnown) this.#queue.push({ type, bytes: fresh });
+  }
+
+  /** The connection was lost and is there again: asks for what was not paid for, and repeats what must not get lost. */
+  askAgain(): void {
+    this.#known = this.#received - this.#paid;
+    this.#parts.send('Z', Buffer.from(String(this.#paid)));
+    if (this.#cause !== undefined) this.#parts.send('K');
+  }
+
+  /** Where the command's shell says that it ended. */
+  place(path: string): void {
+    this.#cwd = path;
   }
 
   exited(figures: Figures): void {
     this.#figures = figures;
     const reached = [...toReached(figures), ...this.#parts.reached()];
     const usage = toUsage(figures, this.#parts.alone, reached);
-    this.#queue.push({ type: 'exit', outcome: toOutcome(figures, this.#cause, reached), usage });
+    this.#queue.push({
+      type: 'exit',
+      outcome: toOutcome(figures, this.#cause, reached),
+      usage,
+      ...(this.#cwd === undefined ? {} : { cwd: this.#cwd }),
+      ...(figures.get('moved') === 1 ? { fellBack: true } : {}),
+    });
     this.#end();
   }
 
@@ -121,24 +173,30 @@ export class AgentExec implements Exec {
     this.#markEnded();
   }
 
-  /** Grants the agent more output for what was read, so that a slow reader costs waiting, not memory. */
+  /**
+   * Grants the agent more output for what was read, so that a slow reader costs waiting, not memory. Not before the
+   * reader comes back for more: the agent of a cell that lasts forgets what it is paid for.
+   */
   #iterator(): AsyncIterator<ExecEvent> {
     const inner = this.#queue[Symbol.asyncIterator]();
     return {
       next: async () => {
+        this.#pay();
         const result = await inner.next();
-        if (result.done !== true && result.value.type !== 'exit') this.#pay(result.value.bytes.length);
+        if (result.done !== true && result.value.type !== 'exit') this.#taken = result.value.bytes.length;
         return result;
       },
     };
   }
 
-  #pay(bytes: number): void {
-    this.#unpaid += bytes;
-    if (this.#unpaid < GRANT_BYTES || this.#isEnded) return;
+  #pay(): void {
+    this.#unpaid += this.#taken;
+    this.#taken = 0;
+    if (this.#unpaid < GRANT_BYTES) return;
     const grant = Buffer.alloc(4);
     grant.writeUInt32BE(this.#unpaid);
+    if (!this.#parts.send('C', grant)) return;
+    this.#paid += this.#unpaid;
     this.#unpaid = 0;
-    this.#parts.send('C', grant);
   }
 }

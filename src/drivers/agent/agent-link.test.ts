@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../../core/errors.ts';
 import type { ExecEvent } from '../../core/exec.ts';
 import type { AgentExec } from './agent-exec.ts';
-import { AgentLink, type AgentLinkParts } from './agent-link.ts';
-import { FrameReader, encodeFrame } from './frames.ts';
+import { AgentLink, LONGEST_PAYLOAD, type AgentLinkParts } from './agent-link.ts';
+import { FrameReader, encodeFrame } from '../../lib/frames.ts';
 
 const ANSWER_MS = 5000;
 const NO_USAGE = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
@@ -11,7 +11,7 @@ const REQUEST = { argv: ['sh', '-c', 'echo'], env: {}, cwd: '/tmp' } as const;
 
 /** A connection at whose other end the test is. */
 function makeLink(changes: Partial<AgentLinkParts> = {}) {
-  const reader = new FrameReader();
+  const reader = new FrameReader(LONGEST_PAYLOAD);
   const sent: string[] = [];
   let surrenders = 0;
   const link = new AgentLink({
@@ -55,13 +55,19 @@ describe('a start', () => {
       { alone: true },
     );
     link.start(REQUEST, { alone: false });
-    expect(sent).toEqual(['S 1 1|/w|/w/f|3|a||b c|A=x=y|B=', 'S 2 0|/tmp||3|sh|-c|echo']);
+    expect(sent).toEqual(['S 1 1|/w|/w/f|||3|a||b c|A=x=y|B=', 'S 2 0|/tmp||||3|sh|-c|echo']);
+  });
+
+  test('[RS-03, TM-01] says the size of a terminal and where to fall back to', () => {
+    const { sent, start } = makeLink();
+    start({ argv: ['a'], terminal: { rows: 24, columns: 80 }, fallbackCwd: '/w' });
+    expect(sent).toEqual(['S 1 0|/tmp||24 80|/w|1|a']);
   });
 
   test('keeps every byte of a word', () => {
     const { sent, start } = makeLink();
     start({ argv: ['é\n\u{1f600}'] });
-    expect(sent).toEqual(['S 1 0|/tmp||1|é\n\u{1f600}']);
+    expect(sent).toEqual(['S 1 0|/tmp||||1|é\n\u{1f600}']);
   });
 
   test.each([
@@ -70,12 +76,13 @@ describe('a start', () => {
     ['the name of a variable', { env: { 'A\0B': '' } }],
     ['the folder', { cwd: '/tmp\0' }],
     ['the file', { touch: '/tmp/x\0' }],
+    ['the folder to fall back to', { fallbackCwd: '/tmp\0' }],
   ])('[SC-03] with NUL in %s is refused, and nothing is sent or kept', (_where, request) => {
     const { sent, start } = makeLink();
     expect(() => start(request)).toThrow('NUL');
     expect(sent).toEqual([]);
     start();
-    expect(sent).toEqual(['S 1 0|/tmp||3|sh|-c|echo']);
+    expect(sent).toEqual(['S 1 0|/tmp||||3|sh|-c|echo']);
   });
 
   test('[CX-16] on a connection that is gone is an error', () => {

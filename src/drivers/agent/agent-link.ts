@@ -1,7 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { HotcellError } from '../../core/errors.ts';
 import type { ExecRequest, ReachableLimit } from '../../core/exec.ts';
 import { AgentExec } from './agent-exec.ts';
-import { FrameReader, encodeFrame, type Frame } from './frames.ts';
+import { FrameReader, encodeFrame, type Frame } from '../../lib/frames.ts';
 import { parseFigures, type Figures } from './report.ts';
 
 export interface AgentLinkParts {
@@ -12,62 +13,151 @@ export interface AgentLinkParts {
   countReached?(): Readonly<Record<'memoryBytes' | 'processes', number>>;
   /** Ends the cell at once; rejects when that is not possible. */
   readonly giveUp: () => Promise<void>;
+  /** For the agent of a cell that lasts, which would otherwise end with the connection. */
+  readonly lasting?: LastingLink;
+}
+
+export interface LastingLink {
+  /** Bytes that nobody else knows, by which the agent knows the next server. */
+  readonly marker: Uint8Array;
+  /** The agent has served another server before. */
+  readonly adopted: boolean;
 }
 
 const encoder = new TextEncoder();
+/** The agent sends at most 64 KiB at once. */
+export const LONGEST_PAYLOAD = 1024 * 1024;
 const ANSWER_MS = 5000;
 const STARTS_MS = 30_000;
+const GREET_AGAIN_MS = 250;
+/** A kill that fails ends the cell. One with somebody's work in it is given more time: it may be very busy. */
+const KILL_MS = 3000;
+const KILL_LASTING_MS = 30_000;
+/** What tells one greeting from another. */
+const GREETING_BYTES = 8;
 
 /** The connection to the agent that is PID 1 of a cell. */
 export class AgentLink {
-  readonly #ready: Promise<void>;
   readonly #parts: AgentLinkParts;
-  readonly #reader = new FrameReader();
+  #ready = Promise.withResolvers<undefined>();
+  #reader = new FrameReader(LONGEST_PAYLOAD);
   readonly #execs = new Map<number, AgentExec>();
   readonly #questions = new Map<number, ((figures: Figures | undefined) => void)[]>();
-  #settle: { resolve: () => void; reject: (error: Error) => void };
   #lastId = 0;
   #closed: HotcellError | undefined;
+  /** Why nothing can be sent at present. */
+  #suspended: HotcellError | undefined;
+  /** The marker and some bytes more; the agent's answer begins with the same. */
+  #greeting: Uint8Array | undefined;
+  /** The end of what came before that answer, which was for the server before us. */
+  #stale: Buffer | undefined;
+  /** Commands of the server before us that nobody has resumed yet. */
+  readonly #inherited = new Set<number>();
 
   constructor(parts: AgentLinkParts) {
     this.#parts = parts;
-    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-    this.#ready = promise;
-    this.#settle = { resolve: () => resolve(undefined), reject };
+    if (parts.lasting?.adopted === true) this.#beginAnew(parts.lasting.marker);
     // Whoever waits hears of it; whoever does not need not.
-    promise.catch(() => {});
+    this.#ready.promise.catch(() => {});
+  }
+
+  /** What comes next is for somebody else, until the agent answers our greeting. */
+  #beginAnew(marker: Uint8Array): void {
+    this.#greeting = Buffer.concat([marker, randomBytes(GREETING_BYTES)]);
+    this.#stale = Buffer.alloc(0);
+    this.#reader = new FrameReader(LONGEST_PAYLOAD);
+  }
+
+  /** The connection is gone, the cell may not be: commands wait until `relink`. Only of a cell that lasts. */
+  suspend(problem: HotcellError): void {
+    this.#suspended = problem;
+  }
+
+  /** There is a new connection to the same agent. Every command goes on with the byte after the last one that came. */
+  async relink(): Promise<void> {
+    const { lasting } = this.#parts;
+    if (lasting === undefined || this.#closed !== undefined) return;
+    this.#ready = Promise.withResolvers();
+    this.#ready.promise.catch(() => {});
+    this.#beginAnew(lasting.marker);
+    const inheritedBefore = new Set(this.#inherited);
+    await this.#untilAnswered();
+    this.#suspended = undefined;
+    for (const [id, exec] of this.#execs) {
+      if (this.#inherited.delete(id)) exec.askAgain();
+      else
+        exec.lost(new HotcellError('CELL_LOST', `${this.#parts.cellName}: the agent knows no such command`));
+    }
+    // Those that ended while nobody listened, and whose end was noted before.
+    for (const id of this.#inherited) {
+      if (inheritedBefore.has(id)) continue;
+      this.#inherited.delete(id);
+      this.#send('D', id);
+    }
   }
 
   /** Resolves when the agent runs; rejects when it never will, or has not within a while. */
   async untilReady(): Promise<void> {
+    await this.#untilAnswered();
+    const { lasting } = this.#parts;
+    if (lasting?.adopted === false) this.#send('M', 0, lasting.marker);
+  }
+
+  async #untilAnswered(): Promise<void> {
     const { cellName, giveUp } = this.#parts;
     const timer = setTimeout(() => {
       this.close(new HotcellError('CELL_START_FAILED', `cell ${cellName}: its agent does not start`));
       giveUp().catch(() => {});
     }, STARTS_MS);
+    const greeting = this.#greet();
     try {
-      await this.#ready;
+      await this.#ready.promise;
     } finally {
       clearTimeout(timer);
+      clearInterval(greeting);
     }
+  }
+
+  /** Again and again: what the server before us left half said may swallow the first one. */
+  #greet(): NodeJS.Timeout | undefined {
+    const greeting = this.#greeting;
+    if (greeting === undefined) return undefined;
+    this.#parts.write(greeting);
+    return setInterval(() => this.#parts.write(greeting), GREET_AGAIN_MS);
+  }
+
+  /** A command that a server before us started, from this byte of its output on; undefined if the agent knows no such one. */
+  resume(id: number, fromByte: number): AgentExec | undefined {
+    if (this.#closed !== undefined || !this.#inherited.delete(id)) return undefined;
+    const exec = this.#toExec(id, { alone: false, fromByte });
+    this.#send('Z', id, encoder.encode(String(fromByte)));
+    return exec;
   }
 
   /** Starts a command. `alone`: the cell exists for this one and ends with it. */
   start(request: ExecRequest & { readonly cwd: string }, options: { readonly alone: boolean }): AgentExec {
-    if (this.#closed !== undefined) throw this.#closed;
+    const problem = this.#closed ?? this.#suspended;
+    if (problem !== undefined) throw problem;
     // May refuse, so before anything is noted.
     const payload = encodeStart(request, options.alone);
     const id = ++this.#lastId;
+    const exec = this.#toExec(id, { ...options, fromByte: 0 });
+    this.#send('S', id, payload);
+    return exec;
+  }
+
+  #toExec(id: number, options: { readonly alone: boolean; readonly fromByte: number }): AgentExec {
     const before = this.#parts.countReached?.();
     const exec: AgentExec = new AgentExec({
-      alone: options.alone,
+      id,
+      ...options,
+      killMs: this.#parts.lasting === undefined ? KILL_MS : KILL_LASTING_MS,
       send: (type, bytes) => this.#send(type, id, bytes),
       ask: () => this.#ask(id),
       reached: () => this.#reachedSince(before),
       giveUp: () => this.#parts.giveUp(),
     });
     this.#execs.set(id, exec);
-    this.#send('S', id, payload);
     return exec;
   }
 
@@ -84,14 +174,16 @@ export class AgentLink {
     });
   }
 
-  #send(type: string, id: number, payload?: Uint8Array): void {
-    if (this.#closed === undefined) this.#parts.write(encodeFrame(type, id, payload));
+  #send(type: string, id: number, payload?: Uint8Array): boolean {
+    if (this.#closed !== undefined || this.#suspended !== undefined) return false;
+    this.#parts.write(encodeFrame(type, id, payload));
+    return true;
   }
 
   receive(bytes: Uint8Array): void {
     if (this.#closed !== undefined) return;
     try {
-      for (const frame of this.#reader.push(bytes)) this.#handle(frame);
+      for (const frame of this.#reader.push(this.#skipStale(bytes))) this.#handle(frame);
     } catch (error) {
       // Nothing that follows can be understood.
       this.close(
@@ -101,8 +193,34 @@ export class AgentLink {
     }
   }
 
+  /** Whatever follows our own greeting is for us. */
+  #skipStale(bytes: Uint8Array): Uint8Array {
+    const greeting = this.#greeting;
+    if (this.#stale === undefined || greeting === undefined) return bytes;
+    const all = Buffer.concat([this.#stale, bytes]);
+    const at = all.indexOf(greeting);
+    if (at < 0) {
+      this.#stale = all.subarray(Math.max(0, all.length - greeting.length));
+      return new Uint8Array();
+    }
+    this.#stale = undefined;
+    return all.subarray(at + greeting.length);
+  }
+
+  /** The commands that the agent knows: those that run, and those whose end nobody has noted. */
+  #onGreeting(payload: Uint8Array): void {
+    for (const word of Buffer.from(payload).toString('latin1').split(' ').filter(Boolean)) {
+      const id = Number(word);
+      if (!Number.isSafeInteger(id) || id < 1) throw new RangeError('a command without a number');
+      this.#inherited.add(id);
+      this.#lastId = Math.max(this.#lastId, id);
+    }
+    this.#ready.resolve(undefined);
+  }
+
   #handle({ type, id, payload }: Frame): void {
-    if (type === 'R') this.#settle.resolve();
+    if (type === 'R') this.#ready.resolve(undefined);
+    if (type === 'H') this.#onGreeting(payload);
     const exec = this.#execs.get(id);
     if (exec === undefined) return;
     switch (type) {
@@ -111,6 +229,9 @@ export class AgentLink {
         return;
       case 'e':
         exec.output('stderr', payload);
+        return;
+      case 'P':
+        exec.place(Buffer.from(payload).toString());
         return;
       case 'U':
         this.#answer(id, parseFigures(payload));
@@ -151,7 +272,7 @@ export class AgentLink {
   close(error: HotcellError, options: { readonly outOfMemory: boolean } = { outOfMemory: false }): void {
     if (this.#closed !== undefined) return;
     this.#closed = error;
-    this.#settle.reject(error);
+    this.#ready.reject(error);
     for (const exec of this.#execs.values()) {
       if (options.outOfMemory) exec.ranOutOfMemory();
       else exec.lost(error);
@@ -168,6 +289,8 @@ function encodeStart(request: ExecRequest & { readonly cwd: string }, alone: boo
     alone ? '1' : '0',
     request.cwd,
     request.touch ?? '',
+    request.terminal === undefined ? '' : `${request.terminal.rows} ${request.terminal.columns}`,
+    request.fallbackCwd ?? '',
     String(request.argv.length),
     ...request.argv,
     ...Object.entries(request.env).map(([name, value]) => `${name}=${value}`),

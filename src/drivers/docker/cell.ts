@@ -1,8 +1,15 @@
 import type { Duplex } from 'node:stream';
-import { fillRequest, type Cell, type CellSpec, type Isolation } from '../../core/cell.ts';
-import { HotcellError } from '../../core/errors.ts';
+import {
+  fillRequest,
+  withFolders,
+  type Cell,
+  type CellSpec,
+  type CellUsage,
+  type Isolation,
+} from '../../core/cell.ts';
+import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
-import { AgentLink } from '../agent/agent-link.ts';
+import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import { ExecFiles } from '../process/exec-files.ts';
 import { listen } from './attached-stream.ts';
@@ -14,11 +21,20 @@ export interface DockerCellParts {
   readonly name: string;
   readonly spec: CellSpec;
   readonly isolation: Isolation;
-  /** The streams of the container, attached before its start. */
+  /** The streams of the container. */
   readonly stream: Duplex;
   readonly limitMemory: Cell['limitMemory'];
   /** Asks, of a container that has ended, whether memory ran out; undefined where the agent would have told. */
   readonly wasOutOfMemory: (() => Promise<boolean>) | undefined;
+  /** Of a cell that outlives us. */
+  readonly lasting?: LastingLink & {
+    readonly record: string;
+    /** A new connection to the container, which goes on if it was frozen. Throws CELL_LOST when it has ended. */
+    attachAgain(): Promise<Duplex>;
+  };
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
+  usage(): Promise<CellUsage>;
   /** The volume with the guest files is empty. */
   onGuestMissing(): void;
   /** Removes the container, running or not; rejects when the engine does not do it. */
@@ -33,30 +49,69 @@ export class DockerCell implements Cell {
   readonly files = new ExecFiles((request) => this.exec(request));
   readonly #parts: DockerCellParts;
   readonly #link: AgentLink;
+  #stream: Duplex;
+  /** How often somebody has asked for a new connection since the last attempt began. */
+  #asked = 0;
   #words = '';
+  #frozen = false;
+  #leftAlone = false;
   #removal: Promise<void> | undefined;
   #markGone: () => void = () => {};
 
   /** Precondition: the container runs. */
   constructor(parts: DockerCellParts) {
     this.#parts = parts;
-    const { name, spec, stream } = parts;
+    const { name, spec } = parts;
+    this.#stream = parts.stream;
     this.gone = new Promise((resolve) => (this.#markGone = resolve));
     this.#link = new AgentLink({
       cellName: name,
-      write: (bytes) => void stream.write(bytes),
+      write: (bytes) => void this.#stream.write(bytes),
       giveUp: () => this.#remove(),
+      ...(parts.lasting === undefined ? {} : { lasting: parts.lasting }),
     });
-    void listen(stream, (source, bytes) => {
-      if (source === 'stdout') this.#link.receive(bytes);
-      else this.#words = (this.#words + bytes.toString()).slice(-WORDS_KEPT);
-    })
-      .then(() => this.#parts.wasOutOfMemory?.())
-      .then((outOfMemory) => this.#hungUp(outOfMemory === true));
+    void this.#listen();
     this.main =
       spec.main === undefined
         ? undefined
         : this.#link.start(fillRequest(spec.main, PLACES, {}), { alone: true });
+  }
+
+  async #listen(): Promise<void> {
+    await listen(this.#stream, (source, bytes) => {
+      if (source === 'stdout') this.#link.receive(bytes);
+      else this.#words = (this.#words + bytes.toString()).slice(-WORDS_KEPT);
+    });
+    if (this.#parts.lasting === undefined) this.#hungUp((await this.#parts.wasOutOfMemory?.()) === true);
+    else await this.reconnect();
+  }
+
+  /** The connection broke, the container may be there: only one that has ended is lost. Tried again when the engine is back. */
+  async reconnect(): Promise<void> {
+    const { lasting } = this.#parts;
+    if (lasting === undefined || this.#leftAlone) return;
+    // Its commands are to hear that it is gone.
+    if (this.#removal !== undefined) return this.#hungUp(false);
+    // An attempt before this one may have succeeded, or be under way and still wait for an engine that was away.
+    if (!this.#stream.destroyed) return;
+    this.#asked++;
+    if (this.#asked > 1) return;
+    this.#link.suspend(new HotcellError('DRIVER_UNAVAILABLE', `cell ${this.name} cannot be reached`));
+    try {
+      this.#stream = await lasting.attachAgain();
+      // Meanwhile nobody may want it any more.
+      if (this.#leftAlone || this.#removal !== undefined) this.#stream.destroy();
+      void this.#listen();
+      await this.#link.relink();
+      if (this.#frozen) await this.#parts.freeze();
+    } catch (error) {
+      if (toHotcellError(error).code === 'CELL_LOST') return this.#hungUp(false);
+      const isRepeated = this.#asked > 1;
+      this.#asked = 0;
+      if (isRepeated) await this.reconnect();
+      return;
+    }
+    this.#asked = 0;
   }
 
   get id(): string {
@@ -82,11 +137,43 @@ export class DockerCell implements Cell {
 
   async exec(request: ExecRequest): Promise<Exec> {
     if (this.main !== undefined) throw new HotcellError('INTERNAL', 'this cell was made for one program');
-    return this.#link.start(fillRequest(request, PLACES, {}), { alone: false });
+    return this.#link.start(fillRequest(request, withFolders(PLACES, this.#parts.spec.folders), {}), {
+      alone: false,
+    });
+  }
+
+  get record(): string | undefined {
+    return this.#parts.lasting?.record;
+  }
+
+  resume(id: number, fromByte: number): Exec | undefined {
+    return this.#link.resume(id, fromByte);
+  }
+
+  async freeze(): Promise<void> {
+    await this.#parts.freeze();
+    this.#frozen = true;
+  }
+
+  async thaw(): Promise<void> {
+    await this.#parts.thaw();
+    this.#frozen = false;
+  }
+
+  usage(): Promise<CellUsage> {
+    return this.#parts.usage();
+  }
+
+  /** The server goes, the cell stays. */
+  leaveAlone(): void {
+    this.#leftAlone = true;
+    this.#link.close(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
+    this.#stream.destroy();
   }
 
   /** The container has ended, or the engine has. */
   #hungUp(outOfMemory: boolean): void {
+    if (this.#leftAlone) return;
     const words = this.#words.trim();
     if (words.includes('agent.pl')) this.#parts.onGuestMissing();
     this.#link.close(
@@ -98,21 +185,24 @@ export class DockerCell implements Cell {
     this.#remove().catch(() => {});
   }
 
-  /** Gives up a cell that cannot be reached; whoever waits for it learns why. */
+  /** The engine does not answer. Whoever waits for this cell learns why; one that lasts waits for the engine. */
   abandon(error: HotcellError): void {
-    this.#link.close(error);
-    this.#parts.stream.destroy();
+    if (this.#parts.lasting === undefined) this.#link.close(error);
+    else this.#link.suspend(error);
+    this.#stream.destroy();
   }
 
   #remove(): Promise<void> {
     this.#removal ??= this.#parts.remove().finally(() => {
-      this.#parts.stream.destroy();
+      this.#stream.destroy();
       this.#markGone();
     });
     return this.#removal;
   }
 
   async dispose(): Promise<void> {
+    // Whoever is frozen does not die, as far as some engines are concerned.
+    if (this.#frozen) await this.thaw().catch(() => {});
     // What could not be removed is on the driver's list; the caller can do nothing about it.
     await this.#remove().catch(() => {});
   }

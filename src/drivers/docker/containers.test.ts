@@ -1,7 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HotcellError } from '../../core/errors.ts';
-import { removeContainer, removeOrphans, removeVolume, toCellError, wasOutOfMemory } from './containers.ts';
+import {
+  removeContainer,
+  removeOrphans,
+  removeOwn,
+  removeVolume,
+  toCellError,
+  wasOutOfMemory,
+} from './containers.ts';
 import { EngineRefusal, type Engine } from './engine.ts';
 import { toOwnerLabels, type Labels } from './owner-labels.ts';
 import { ScriptedEngine, type EngineScript, type ScriptedAnswer } from './scripted-engine.ts';
@@ -122,10 +129,21 @@ describe('orphans', () => {
 });
 
 describe('a container that has ended', () => {
-  test.each([true, false])('[CX-09] for want of memory: %s', async (OOMKilled) => {
-    scripted.script = () => ({ body: { State: { OOMKilled } } });
-    expect(await wasOutOfMemory(engine, 'abc')).toBe(OOMKilled);
+  test('[CX-09] for want of memory', async () => {
+    scripted.script = () => ({ body: { State: { OOMKilled: true } } });
+    expect(await wasOutOfMemory(engine, 'abc')).toBe(true);
     expect(scripted.asked).toEqual(['GET /containers/abc/json']);
+  });
+
+  test('[CX-09] for want of memory, though the engine takes a while to know', async () => {
+    const state = (OOMKilled: boolean): ScriptedAnswer => ({ body: { State: { OOMKilled } } });
+    scripted.script = inTurn(state(false), state(false), state(true));
+    expect(await wasOutOfMemory(engine, 'abc')).toBe(true);
+  });
+
+  test('[CX-09] for another reason is not asked about for ever', async () => {
+    scripted.script = () => ({ body: { State: { OOMKilled: false } } });
+    expect(await wasOutOfMemory(engine, 'abc')).toBe(false);
   });
 
   test('[CX-09] and is gone cannot be asked', async () => {
@@ -134,6 +152,15 @@ describe('a container that has ended', () => {
     await scripted.stop();
     expect(await wasOutOfMemory(engine, 'abc')).toBe(false);
   });
+});
+
+test('[CX-18, SC-02] what was made with our labels goes, also what we never heard of', async () => {
+  const labels = await toOwnerLabels('0123');
+  scripted.script = (request) => (request.startsWith('GET') ? { body: [{ Id: 'late' }] } : { status: 204 });
+  await removeOwn(engine, labels);
+  const [list = '', ...removals] = scripted.asked;
+  expect(decodeURIComponent(list)).toContain('"hotcell.owner=0123"');
+  expect(removals).toEqual(['DELETE /containers/late?force=true&v=true']);
 });
 
 describe('what an engine says of a cell that does not start', () => {

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CellUsage } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { EngineRefusal, isRefusal, type Engine } from './engine.ts';
-import { OURS_FILTER, isOrphan } from './owner-labels.ts';
+import { OURS_FILTER, isOrphan, toOwnFilter, type Labels } from './owner-labels.ts';
 
 const REMOVAL_MS = 30_000;
 const LOOK_MS = 50;
+const LOOKS_FOR_REASON = 10;
 
 /** Removes a container, running or not, and waits until the engine knows nothing of it any more. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
@@ -24,16 +26,32 @@ export async function removeContainer(engine: Engine, id: string): Promise<void>
   }
 }
 
-/** Of a container that has just ended; one that is gone cannot be asked. */
+/** Of a container that has just ended; one that is gone cannot be asked. A busy engine notes the reason after the end. */
 export async function wasOutOfMemory(engine: Engine, id: string): Promise<boolean> {
   try {
-    const { State } = await engine.call('describe a container', (docker) =>
-      docker.getContainer(id).inspect(),
-    );
-    return State.OOMKilled;
+    for (let looks = 0; looks < LOOKS_FOR_REASON; looks++) {
+      if (looks > 0) await sleep(LOOK_MS);
+      const { State } = await engine.call('describe a container', (docker) =>
+        docker.getContainer(id).inspect(),
+      );
+      if (State.OOMKilled) return true;
+    }
+    return false;
   } catch {
     return false;
   }
+}
+
+/** What a container uses at the moment, as the engine counts it. */
+export async function readUsage(engine: Engine, id: string): Promise<CellUsage> {
+  const stats = await engine.call('count', (docker) =>
+    docker.getContainer(id).stats({ stream: false, 'one-shot': true }),
+  );
+  return {
+    cpuMs: (stats.cpu_stats?.cpu_usage?.total_usage ?? 0) / 1e6,
+    memoryBytes: stats.memory_stats?.usage,
+    processes: stats.pids_stats?.current,
+  };
 }
 
 /**
@@ -56,6 +74,14 @@ export async function removeOrphans(engine: Engine): Promise<string[]> {
   return orphans
     .filter((_, index) => removals[index]?.status === 'fulfilled')
     .map(({ Id }) => Id.slice(0, 12));
+}
+
+/** Every container that this server has made, also one that a hanging engine made after we had given up on it. */
+export async function removeOwn(engine: Engine, labels: Labels): Promise<void> {
+  const containers = await engine.call('list containers', (docker) =>
+    docker.listContainers({ all: true, filters: toOwnFilter(labels) }),
+  );
+  await Promise.all(containers.map(({ Id }) => removeContainer(engine, Id)));
 }
 
 export async function removeVolume(engine: Engine, name: string): Promise<void> {

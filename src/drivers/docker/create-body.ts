@@ -1,5 +1,5 @@
 import type { ContainerCreateOptions } from 'dockerode';
-import type { CellSpec } from '../../core/cell.ts';
+import { TMP_OF_WORKSPACE, WORKSPACE_IN_CELL, type CellSpec } from '../../core/cell.ts';
 import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import { GVISOR_OVERHEAD, NO_OVERHEAD } from '../linux/runtime-overhead.ts';
 import { MASKED_PATHS, MASKED_SYS_PATHS, READ_ONLY_PATHS } from '../linux/masked-paths.ts';
@@ -7,6 +7,9 @@ import { MASKED_PATHS, MASKED_SYS_PATHS, READ_ONLY_PATHS } from '../linux/masked
 const MiB = 1024 * 1024;
 /** Semaphores and small buffers of the C library live there. It counts as memory, like /tmp. */
 const SHM_BYTES = 16 * MiB;
+
+/** In memory /tmp gets one part in so many. */
+const SHARE_OF_TMP = 8;
 
 const SEALED = 'ro,nosuid,nodev,noexec,size=4096';
 
@@ -49,15 +52,16 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
     name: input.name,
     Image: input.image,
     Hostname: input.name,
-    Entrypoint: ['perl', `${GUEST_IN_CELL}/agent.pl`],
+    Entrypoint: ['perl', `${GUEST_IN_CELL}/agent.pl`, ...(spec.lasting === undefined ? [] : ['--lasting'])],
     Cmd: [],
     User: `${input.user}:${input.user}`,
     WorkingDir: WORKDIR_IN_CELL,
     Env: [`HOME=${WORKDIR_IN_CELL}`, 'LANG=C.UTF-8'],
     Labels: { ...input.labels, 'hotcell.kind': spec.kind, 'hotcell.name': input.name },
-    // The agent's connection. It ends with ours, and the container with it, also after kill -9 of the server.
+    // The agent's connection. It ends with ours, and the container with it, also after kill -9 of the server; unless the
+    // cell is to outlive us.
     OpenStdin: true,
-    StdinOnce: true,
+    StdinOnce: spec.lasting === undefined,
     AttachStdin: true,
     AttachStdout: true,
     AttachStderr: true,
@@ -86,7 +90,7 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
         ...(input.seccomp === undefined ? [] : [`seccomp=${input.seccomp}`]),
       ],
       Tmpfs: {
-        [WORKDIR_IN_CELL]: tmpfs(limits.diskBytes, 'exec'),
+        ...toTmpfs(spec, (bytes) => tmpfs(bytes, 'exec')),
         '/dev/shm': tmpfs(SHM_BYTES, 'noexec'),
         // A read-only root has writable corners in Podman unless they are taken.
         ...(input.isPodman ? { '/run': SEALED, '/var/tmp': SEALED } : {}),
@@ -105,6 +109,13 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
           ReadOnly: true,
           VolumeOptions: { NoCopy: true, Labels: {}, DriverConfig: { Name: 'local', Options: {} } },
         },
+        ...toBinds(spec).map(({ source, target, readOnly }) => ({
+          Type: 'bind' as const,
+          Source: source,
+          Target: target,
+          ReadOnly: readOnly,
+          BindOptions: { Propagation: 'rprivate' as const },
+        })),
       ],
       // Nobody reads it, and it makes output eight times slower.
       LogConfig: { Type: 'none', Config: {} },
@@ -112,6 +123,34 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
       ...(input.runtime === undefined ? {} : { Runtime: input.runtime }),
     },
   };
+}
+
+/** In memory: /tmp alone, or beside the workspace; together no more than `diskBytes`. */
+function toTmpfs(
+  { limits: { diskBytes }, workspace }: CellSpec,
+  toOptions: (bytes: number) => string,
+): Record<string, string> {
+  if (workspace === undefined) return { [WORKDIR_IN_CELL]: toOptions(diskBytes) };
+  if (workspace.folder !== undefined) return {};
+  const forTmp = Math.floor(diskBytes / SHARE_OF_TMP);
+  return { [WORKSPACE_IN_CELL]: toOptions(diskBytes - forTmp), [WORKDIR_IN_CELL]: toOptions(forTmp) };
+}
+
+interface Bind {
+  readonly source: string;
+  readonly target: string;
+  readonly readOnly: boolean;
+}
+
+function toBinds({ workspace, folders = [] }: CellSpec): Bind[] {
+  const folder = workspace?.folder;
+  const writable = (source: string, target: string): Bind => ({ source, target, readOnly: false });
+  return [
+    ...(folder === undefined
+      ? []
+      : [writable(folder, WORKSPACE_IN_CELL), writable(`${folder}/${TMP_OF_WORKSPACE}`, WORKDIR_IN_CELL)]),
+    ...folders.map(({ folder: source, at: target }) => ({ source, target, readOnly: true })),
+  ];
 }
 
 function toInodes(bytes: number): number {

@@ -1,22 +1,38 @@
 import { randomBytes } from 'node:crypto';
+import type { Duplex } from 'node:stream';
+import type { Container } from 'dockerode';
 import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
+import type { LastingLink } from '../agent/agent-link.ts';
 import { attach } from './attach.ts';
 import { DockerCell } from './cell.ts';
-import { removeContainer, removeOrphans, toCellError, wasOutOfMemory } from './containers.ts';
+import { readUsage, removeContainer, removeOrphans, toCellError, wasOutOfMemory } from './containers.ts';
 import { toCreateBody } from './create-body.ts';
 import { isRefusal, type Engine } from './engine.ts';
+import { makeGuestVolume } from './guest-volume.ts';
+import {
+  lastingVolumeName,
+  parseRecord,
+  removeLasting,
+  removeUnusedVolumes,
+  requireRunning,
+  toKeeperLabels,
+  type LastingRecord,
+} from './lasting.ts';
 import { probeDocker } from './probe.ts';
+import { requireBoundWorkspace } from './workspace-check.ts';
 import { closeSite, openSite, toUser, type DockerOptions, type DockerSite } from './site.ts';
 
 export type { DockerOptions } from './site.ts';
 
 const NAME_ATTEMPTS = 5;
+const MARKER_BYTES = 32;
 
 /** Cells from a Docker engine, or from Podman, which speaks the same language. */
 export class DockerDriver implements Driver {
   readonly name = 'docker';
+  readonly confines = 'cells';
   readonly #options: DockerOptions;
   readonly #cells = new Map<string, DockerCell>();
   readonly #creating = new Set<Promise<unknown>>();
@@ -24,6 +40,10 @@ export class DockerDriver implements Driver {
   readonly #unremoved = new Set<string>();
   /** What images turned out to be, for receipts. */
   readonly #chosen = new Map<string, string>();
+  /** With the guest files of cells that outlive us, by name. */
+  readonly #lastingVolumes = new Map<string, Promise<void>>();
+  /** Whose cells, that outlive us, we have had. */
+  readonly #keepers = new Set<string>();
   #site: Promise<DockerSite> | undefined;
   #opened: DockerSite | undefined;
   #closed = false;
@@ -67,11 +87,49 @@ export class DockerDriver implements Driver {
       image = await site.images.choose(spec.image);
       await site.images.ensure(image, (text) => this.#options.onProgress(text));
       this.#chosen.set(toKey(spec.image), image);
-      const volume = await site.guestVolume(image);
+      const volume = await this.#guestVolume(site, spec, image);
       return await this.#start(site, spec, { image, volume });
     } catch (error) {
       throw toCellError(error, spec.name, image);
     }
+  }
+
+  async adopt(record: string, spec: CellSpec): Promise<Cell> {
+    const site = await this.#openSite();
+    const { engine } = site.host;
+    const { id, name, marker } = parseRecord(record);
+    await requireRunning(engine, id, name);
+    const stream = await attach(engine, id);
+    const cell = this.#watch(
+      site,
+      { id, name, spec, stream, image: '' },
+      {
+        marker: Buffer.from(marker, 'base64'),
+        adopted: true,
+      },
+    );
+    await cell.ready();
+    return cell;
+  }
+
+  async reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
+    const { host } = await probeDocker(this.#options);
+    return host === undefined ? [] : removeLasting(host.engine, keeper, keep);
+  }
+
+  async #guestVolume(site: DockerSite, { lasting }: CellSpec, image: string): Promise<string> {
+    if (lasting === undefined) return site.guestVolume(image);
+    const { guest } = this.#options;
+    const name = await lastingVolumeName(lasting.keeper, guest);
+    const making =
+      this.#lastingVolumes.get(name) ??
+      makeGuestVolume(site.host.engine, { name, labels: toKeeperLabels(lasting.keeper), image, guest });
+    this.#lastingVolumes.set(name, making);
+    await making.catch((error: unknown) => {
+      this.#lastingVolumes.delete(name);
+      throw error;
+    });
+    return name;
   }
 
   async #openSite(): Promise<DockerSite> {
@@ -104,26 +162,59 @@ export class DockerDriver implements Driver {
         stream.destroy();
         throw error;
       }
-      const cell = new DockerCell({
-        id,
-        name,
-        spec,
-        isolation: site.isolation,
-        stream,
-        wasOutOfMemory: site.host.ownKernel ? () => wasOutOfMemory(engine, id) : undefined,
-        onGuestMissing: () => site.forgetVolume(),
-        limitMemory: toLimitMemory(site, { id, name, image: parts.image }),
-        remove: () => this.#remove(engine, id),
-      });
-      this.#cells.set(id, cell);
-      this.#options.log.debug({ cell: cell.id, name }, 'cell started');
-      void cell.gone.then(() => this.#cells.delete(id));
+      const lasting =
+        spec.lasting === undefined ? undefined : { marker: randomBytes(MARKER_BYTES), adopted: false };
+      const cell = this.#watch(site, { id, name, spec, stream, image: parts.image }, lasting);
       if (spec.main === undefined) await cell.ready();
+      if (spec.workspace?.folder !== undefined) await requireBoundWorkspace(cell, spec.workspace.folder);
       return cell;
     } catch (error) {
       await this.#remove(engine, id).catch(() => {});
       throw error;
     }
+  }
+
+  /** Our side of a container that runs. */
+  #watch(site: DockerSite, made: MadeCell, lasting: LastingLink | undefined): DockerCell {
+    const { engine } = site.host;
+    const { id, name, spec, stream, image } = made;
+    if (spec.lasting !== undefined) this.#keepers.add(spec.lasting.keeper);
+    const act = (what: string, action: (container: Container) => Promise<unknown>) => async () => {
+      await engine.call(what, (docker) => action(docker.getContainer(id)));
+    };
+    const cell = new DockerCell({
+      id,
+      name,
+      spec,
+      isolation: site.isolation,
+      stream,
+      wasOutOfMemory: site.host.ownKernel ? () => wasOutOfMemory(engine, id) : undefined,
+      onGuestMissing: () => {
+        site.forgetVolume();
+        this.#lastingVolumes.clear();
+      },
+      limitMemory: toLimitMemory(site, { id, name, image }),
+      remove: () => this.#remove(engine, id),
+      freeze: act('pause a container', (container) => container.pause()),
+      thaw: act('resume a container', (container) => container.unpause()),
+      usage: () => readUsage(engine, id),
+      ...(lasting === undefined
+        ? {}
+        : {
+            lasting: {
+              ...lasting,
+              record: toRecord(id, name, lasting.marker),
+              attachAgain: async () => {
+                await requireRunning(engine, id, name);
+                return attach(engine, id);
+              },
+            },
+          }),
+    });
+    this.#cells.set(id, cell);
+    this.#options.log.debug({ cell: cell.id, name }, 'cell started');
+    void cell.gone.then(() => this.#cells.delete(id));
+    return cell;
   }
 
   /** Names have four random digits; with many cells two may meet. */
@@ -135,8 +226,8 @@ export class DockerDriver implements Driver {
         spec,
         name,
         image: parts.image,
-        user: toUser(site),
-        labels: site.labels,
+        user: spec.workspace === undefined || site.host.mapsUsers ? toUser(site) : spec.workspace.owner,
+        labels: spec.lasting === undefined ? site.labels : toKeeperLabels(spec.lasting.keeper),
         guestVolume: parts.volume,
         runtime: this.#options.runtime,
         isPodman: site.host.isPodman,
@@ -176,6 +267,7 @@ export class DockerDriver implements Driver {
     const site = this.#opened;
     if (site === undefined) return;
     site.forgetVolume();
+    for (const cell of this.#cells.values()) void cell.reconnect();
     for (const id of this.#unremoved) await this.#remove(site.host.engine, id).catch(() => {});
   }
 
@@ -187,14 +279,30 @@ export class DockerDriver implements Driver {
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.allSettled(this.#creating);
-    await Promise.all([...this.#cells.values()].map((cell) => cell.dispose()));
+    const cells = [...this.#cells.values()];
+    for (const cell of cells) if (cell.record !== undefined) cell.leaveAlone();
+    await Promise.all(cells.filter((cell) => cell.record === undefined).map((cell) => cell.dispose()));
     const site = await this.#site?.catch(() => undefined);
     if (site === undefined) return;
     for (const id of this.#unremoved) await this.#remove(site.host.engine, id).catch(() => {});
+    for (const keeper of this.#keepers) await removeUnusedVolumes(site.host.engine, keeper).catch(() => {});
     await closeSite(site, this.#options.log);
     this.#site = undefined;
     this.#opened = undefined;
   }
+}
+
+interface MadeCell {
+  readonly id: string;
+  readonly name: string;
+  readonly spec: CellSpec;
+  readonly stream: Duplex;
+  readonly image: string;
+}
+
+function toRecord(id: string, name: string, marker: Uint8Array): string {
+  const record: LastingRecord = { id, name, marker: Buffer.from(marker).toString('base64') };
+  return JSON.stringify(record);
 }
 
 function toKey(image: CellImage): string {

@@ -8,7 +8,7 @@ import { isRefusal, type CallOptions, type Engine } from './engine.ts';
 import { parseImageName, type ImageName } from './image-name.ts';
 import { toPullError, type PullFailure } from './image-problem.ts';
 import { pullImage, whyNotPulled } from './pull-image.ts';
-import { BUILDABLE, readRecipe, recipeOfTag, toBuiltTag, type Buildable } from './recipe.ts';
+import { BUILDABLE, OTHER_BASES, readRecipe, recipeOfTag, toBuiltTag, type Buildable } from './recipe.ts';
 import { SharedPulls, type OnProgress } from './shared-pulls.ts';
 import { isOfPlatform, toStoredImage, type StoredImage } from './stored-image.ts';
 
@@ -122,6 +122,24 @@ export class ImageStore {
     return this.#pulls.join(name, onProgress, async (tellAll) => {
       if (!(await this.has(name))) await this.pull(name, tellAll);
     });
+  }
+
+  /** Builds what is missing. Callers who want the same image share one build, and for a while its failure. */
+  ensureBuilt(name: Buildable, onProgress: OnProgress): Promise<void> {
+    const tag = toBuiltTag(name);
+    return this.#pulls.join(tag, onProgress, async (tellAll) => {
+      if (await this.has(tag)) return;
+      tellAll(`building ${tag}, once`);
+      await this.build({ name, base: await this.#localBase(name) }, tellAll);
+    });
+  }
+
+  /** Undefined: the usual one, which is there or will be pulled. */
+  async #localBase(name: Buildable): Promise<string | undefined> {
+    const other = OTHER_BASES[name];
+    if (other === undefined) return undefined;
+    const { base } = await readRecipe(this.#options.recipes, name);
+    return !(await this.has(base)) && (await this.has(other)) ? other : undefined;
   }
 
   async pull(image: string, onProgress: OnProgress, order: PullOrder = {}): Promise<void> {

@@ -13,6 +13,11 @@ export async function toOwnerLabels(instance: string): Promise<Labels> {
 /** For the engine's list calls. */
 export const OURS_FILTER = { label: [OWNER] };
 
+/** The same, for what was made with these labels only. */
+export function toOwnFilter(labels: Labels): { label: string[] } {
+  return { label: [`${OWNER}=${labels[OWNER] ?? ''}`] };
+}
+
 /** SECURITY: what has no readable record of its maker is left alone; it may be somebody else's with a similar label. */
 export async function isOrphan(labels: Labels | undefined): Promise<boolean> {
   const record = labels?.[PROCESS];

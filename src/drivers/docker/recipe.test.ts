@@ -26,8 +26,13 @@ describe.each(BUILDABLE)('the recipe %s', (name) => {
 
   test('is found again by the name of its image', () => {
     expect(recipeOfTag(toBuiltTag(name))).toBe(name);
-    expect(recipeOfTag(`hotcell-${name}`)).toBe(name);
+    expect(recipeOfTag(toBuiltTag(name).replace(':latest', ''))).toBe(name);
   });
+});
+
+test('[MC-05] the base of run_code has the name by which clients know it', () => {
+  expect(toBuiltTag('bun-runner-base')).toBe('bun-runner-base:latest');
+  expect(toBuiltTag('bun')).toBe('hotcell-bun:latest');
 });
 
 test('no other image is taken for one of ours', () => {

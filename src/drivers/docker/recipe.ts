@@ -4,17 +4,25 @@ import { join } from 'node:path';
 import { toTar } from '../../lib/tar-archive.ts';
 
 /** The images that we can make, by their folder below images/. */
-export const BUILDABLE = ['python', 'ruby', 'node', 'bun', 'shell'] as const;
+export const BUILDABLE = ['python', 'ruby', 'node', 'bun', 'shell', 'bun-runner-base'] as const;
 export type Buildable = (typeof BUILDABLE)[number];
 
 export function isBuildable(name: string): name is Buildable {
   return BUILDABLE.some((buildable) => buildable === name);
 }
 
+/** Cells of `run_code` are made from it, and clients know it by this name. */
+export const RUNNER_BASE = 'bun-runner-base' satisfies Buildable;
+
 /** What `hotcell build` calls the image that it makes from a recipe. */
 export function toBuiltTag(recipe: string): string {
-  return `hotcell-${recipe}:latest`;
+  return recipe === RUNNER_BASE ? `${RUNNER_BASE}:latest` : `hotcell-${recipe}:latest`;
 }
+
+/** Images of ours that will do as a base where the usual one would have to be pulled. */
+export const OTHER_BASES: Readonly<Partial<Record<Buildable, string>>> = {
+  [RUNNER_BASE]: toBuiltTag('bun'),
+};
 
 /** The recipe whose image has this name, if it is one of ours. */
 export function recipeOfTag(image: string): Buildable | undefined {

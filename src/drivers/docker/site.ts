@@ -8,7 +8,7 @@ import type { LanguageTable } from '../../core/language.ts';
 import type { Log } from '../../core/log.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
 import { defaultStateDirectory } from '../process/instance.ts';
-import { removeVolume } from './containers.ts';
+import { removeOwn, removeVolume } from './containers.ts';
 import type { Endpoint } from './endpoint.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { makeGuestVolume } from './guest-volume.ts';
@@ -109,9 +109,12 @@ async function layOutSeccomp(host: DockerHost, options: DockerOptions): Promise<
   return file;
 }
 
-/** Precondition: the site has no cells any more. */
+/** Precondition: the site knows of no cells any more. */
 export async function closeSite(site: DockerSite, log: Log): Promise<void> {
   site.watch.close();
+  await removeOwn(site.host.engine, site.labels).catch((error: unknown) =>
+    log.warn({ error: messageOf(error) }, 'cells are left to the next start'),
+  );
   await removeVolume(site.host.engine, site.volumeName).catch((error: unknown) =>
     log.warn({ volume: site.volumeName, error: messageOf(error) }, 'the volume was not removed'),
   );

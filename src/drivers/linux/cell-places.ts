@@ -1,6 +1,8 @@
+import type { Places } from '../../core/cell.ts';
+
 /** Where a cell keeps its things, the same on every driver that gives cells a root of their own. */
 export const WORKDIR_IN_CELL = '/tmp';
 export const GUEST_IN_CELL = '/opt/hotcell/guest';
 
 /** What placeholders in argv and env stand for. */
-export const PLACES = { workdir: WORKDIR_IN_CELL, guest: GUEST_IN_CELL };
+export const PLACES: Places = { workdir: WORKDIR_IN_CELL, guest: GUEST_IN_CELL };

@@ -38,11 +38,16 @@ const ANSWERED_AS_MISSING = 'clone3 io_uring_enter io_uring_register io_uring_se
 const SOCKET_FAMILIES = [1, 2, 10, 16];
 
 /** clone() flags that make namespaces: NEWTIME, NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
-const NAMESPACE_FLAGS = 0x7e020080;
+export const NAMESPACE_FLAGS = 0x7e020080;
 
 const EPERM = 1;
 const ENOSYS = 38;
 const words = (text: string): string[] => text.split(/\s+/).filter((word) => word !== '');
+
+/** Names that a filter may let pass whatever their arguments are. */
+export const ALLOWED_CALLS: readonly string[] = words(ALLOWED);
+/** Names that a filter answers as if the kernel did not have them. */
+export const MISSING_CALLS: readonly string[] = words(ANSWERED_AS_MISSING);
 
 const ARCHITECTURES: Readonly<Record<string, string>> = {
   x64: 'SCMP_ARCH_X86_64',
@@ -75,8 +80,8 @@ export function toSeccompProfile(architecture: string): SeccompProfile | undefin
     defaultErrnoRet: EPERM,
     architectures: [native],
     syscalls: [
-      { names: words(ALLOWED), action: 'SCMP_ACT_ALLOW' },
-      { names: words(ANSWERED_AS_MISSING), action: 'SCMP_ACT_ERRNO', errnoRet: ENOSYS },
+      { names: ALLOWED_CALLS, action: 'SCMP_ACT_ALLOW' },
+      { names: MISSING_CALLS, action: 'SCMP_ACT_ERRNO', errnoRet: ENOSYS },
       {
         names: ['clone'],
         action: 'SCMP_ACT_ALLOW',

@@ -1,6 +1,6 @@
 import { mkdir, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fillRequest, type CellSpec } from '../../core/cell.ts';
+import { fillRequest, withFolders, type CellSpec } from '../../core/cell.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { PLACES } from '../linux/cell-places.ts';
 import { toSeccompProfile } from '../linux/seccomp.ts';
@@ -21,10 +21,13 @@ export interface BundleInput {
 }
 
 /** PID 1: an init for one program, or the agent that takes commands. */
-function toInit({ main }: CellSpec): ExecRequest {
+function toInit({ main, lasting }: CellSpec): ExecRequest {
   if (main === undefined) {
     const ends = [join(CHANNEL_IN_CELL, 'in'), join(CHANNEL_IN_CELL, 'out')];
-    return { argv: ['perl', '{guest}/agent.pl', ...ends], env: {} };
+    return {
+      argv: ['perl', '{guest}/agent.pl', ...(lasting === undefined ? [] : ['--lasting']), ...ends],
+      env: {},
+    };
   }
   return { argv: ['sh', '{guest}/init.sh', main.touch ?? '', ...main.argv], env: main.env };
 }
@@ -34,7 +37,10 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
   const { spec, identity } = input;
   const { ownKernel } = site.cli.traits;
   const { cgroups } = site.host;
-  const { argv, env } = fillRequest(toInit(spec), PLACES, BASE_ENV);
+  const folders = spec.folders ?? [];
+  // Mount points; the root is read-only for cells and not for us.
+  for (const { at } of folders) await mkdir(join(site.rootfs.path, at), { recursive: true });
+  const { argv, env } = fillRequest(toInit(spec), withFolders(PLACES, spec.folders), BASE_ENV);
   const config = toConfigJson(
     {
       argv,
@@ -43,9 +49,15 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
       rootfs: site.rootfs.path,
       identity,
       limits: spec.limits,
-      readOnly: site.rootfs.readOnly,
+      readOnly: [
+        ...site.rootfs.readOnly,
+        ...folders.map(({ folder, at }) => ({ source: folder, destination: at })),
+      ],
       devices: site.rootfs.devices,
-      channel: toChannelMounts(input.kit, CHANNEL_IN_CELL, ownKernel),
+      channel: toChannelMounts(input.kit, CHANNEL_IN_CELL, {
+        ownKernel,
+        lasting: spec.lasting !== undefined,
+      }),
       cgroupsPath:
         cgroups.version === 'none' ? undefined : toRuntimePath(cgroups, join(input.cgroupPath, LEAF)),
       // gVisor's kernel is the filter; it would take ours only without the errno that makes libraries fall back.
@@ -53,6 +65,8 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
       limitsProcesses: ownKernel,
       // Shared memory that a command leaves behind would stay as long as the cell does.
       sysctl: spec.main === undefined && !ownKernel ? { 'kernel.shm_rmid_forced': '1' } : {},
+      terminals: spec.kind === 'session',
+      workspace: spec.workspace,
       labels: { 'hotcell.owner': site.instance.id, 'hotcell.kind': spec.kind, 'hotcell.name': spec.name },
     },
     site.paths,

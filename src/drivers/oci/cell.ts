@@ -1,8 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fillRequest, type Cell, type CellSpec, type Isolation } from '../../core/cell.ts';
+import {
+  fillRequest,
+  withFolders,
+  type Cell,
+  type CellSpec,
+  type CellUsage,
+  type Isolation,
+} from '../../core/cell.ts';
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
-import { AgentLink } from '../agent/agent-link.ts';
+import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
 import { ExecFiles } from '../process/exec-files.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import type { CellCgroup } from './cgroup.ts';
@@ -22,6 +29,8 @@ export interface OciCellParts {
   readonly runtime: RuntimeProcess;
   readonly channel: Channel;
   readonly cgroup: CellCgroup | undefined;
+  /** Of a cell that outlives us. */
+  readonly lasting?: LastingLink & { readonly record: string };
   /** Removes the bundle, the cgroup and the channel once the runtime has ended. */
   cleanUp(): Promise<void>;
 }
@@ -42,6 +51,8 @@ export class OciCell implements Cell {
   #killCause: KillCause | undefined;
   #mainEnded = false;
   #runtimeEnded = false;
+  #frozen = false;
+  #leftAlone = false;
 
   constructor(parts: OciCellParts) {
     this.#parts = parts;
@@ -52,11 +63,16 @@ export class OciCell implements Cell {
         write: (bytes) => channel.write(bytes),
         ...(cgroup === undefined ? {} : { countReached: () => cgroup.counts() }),
         giveUp: () => this.dispose(),
+        ...(parts.lasting === undefined ? {} : { lasting: parts.lasting }),
       });
       void this.#listen(this.#link);
     } else {
       this.main = {
+        id: 0,
         events: channel.queue,
+        terminate: () => {},
+        resize: () => {},
+        forget: () => {},
         write: (bytes) => channel.write(bytes),
         closeStdin: () => channel.closeStdin(),
         kill: (cause) => this.#kill(cause),
@@ -101,6 +117,7 @@ export class OciCell implements Cell {
       channel.hangUp();
     });
     await channel.ended;
+    if (this.#leftAlone) return;
     this.#announceEnd();
     await runtimeEnded;
     await this.#parts.cleanUp();
@@ -132,7 +149,44 @@ export class OciCell implements Cell {
 
   async exec(request: ExecRequest): Promise<Exec> {
     if (this.#link === undefined) throw new HotcellError('INTERNAL', 'this cell was made for one program');
-    return this.#link.start(fillRequest(request, PLACES, {}), { alone: false });
+    return this.#link.start(fillRequest(request, withFolders(PLACES, this.#parts.spec.folders), {}), {
+      alone: false,
+    });
+  }
+
+  get record(): string | undefined {
+    return this.#parts.lasting?.record;
+  }
+
+  resume(id: number, fromByte: number): Exec | undefined {
+    return this.#link?.resume(id, fromByte);
+  }
+
+  async freeze(): Promise<void> {
+    const { cli, id } = this.#parts;
+    const { code, stderr } = await cli.pause(id);
+    if (code !== 0)
+      throw new HotcellError('INTERNAL', `cell ${this.name} cannot be frozen: ${stderr.trim()}`);
+    this.#frozen = true;
+  }
+
+  async thaw(): Promise<void> {
+    await this.#parts.cli.resume(this.#parts.id);
+    this.#frozen = false;
+  }
+
+  usage(): Promise<CellUsage> {
+    const { cgroup } = this.#parts;
+    return Promise.resolve(cgroup?.current() ?? { cpuMs: 0, memoryBytes: undefined, processes: undefined });
+  }
+
+  /** The server goes, the cell stays. */
+  leaveAlone(): void {
+    this.#leftAlone = true;
+    this.#link?.close(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
+    this.#parts.channel.detach();
+    this.#parts.runtime.leave();
+    this.#parts.cgroup?.close();
   }
 
   /** Ends a cell that has become unusable; whoever waits for its program learns that the cell was lost. */
@@ -154,6 +208,8 @@ export class OciCell implements Cell {
   }
 
   async dispose(): Promise<void> {
+    // Whoever is frozen does not die.
+    if (this.#frozen) await this.thaw();
     // A cell whose program has ended is on its way out: killing it would only cost one more process.
     if (this.#mainEnded) await Promise.race([this.gone, sleep(GRACE_MS, undefined, { ref: false })]);
     if (!this.#runtimeEnded) {

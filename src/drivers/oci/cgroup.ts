@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
+import type { CellUsage } from '../../core/cell.ts';
 import type { ReachableLimit, Usage } from '../../core/exec.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { errnoOf } from '../process/errno.ts';
@@ -30,6 +31,8 @@ interface CgroupPlan {
   readonly stats: Readonly<Record<FileName, string>>;
   /** v1 counts these only where the process is, one level below; so they are gone when the runtime has tidied up. */
   readonly outOfMemory: readonly string[];
+  /** Memory and processes at the moment. */
+  readonly current: readonly [memory: string, processes: string];
   readonly outOfProcesses: readonly string[];
   readonly cpuUnitsPerMs: number;
 }
@@ -63,6 +66,7 @@ export function toCgroupPlan(
         memoryPeak: join(folder, 'memory.peak'),
       },
       outOfMemory: [join(folder, 'memory.events')],
+      current: [join(folder, 'memory.current'), join(folder, 'pids.current')],
       outOfProcesses: [join(folder, 'pids.events'), join(folder, LEAF, 'pids.events')],
       cpuUnitsPerMs: 1000,
     };
@@ -86,6 +90,7 @@ export function toCgroupPlan(
       cpu: at('cpuacct', 'cpuacct.usage'),
       memoryPeak: at('memory', 'memory.max_usage_in_bytes'),
     },
+    current: [at('memory', 'memory.usage_in_bytes'), at('pids', 'pids.current')],
     outOfMemory: [at('memory', `${LEAF}/memory.oom_control`)],
     outOfProcesses: [at('pids', `${LEAF}/pids.events`)],
     cpuUnitsPerMs: 1_000_000,
@@ -106,6 +111,20 @@ export class CellCgroup {
     this.#plan = plan;
     this.#overheadBytes = overheadBytes;
     this.#memoryBytes = memoryBytes + overheadBytes;
+  }
+
+  /** The cgroup of a cell that another server made. */
+  static adopt(
+    layout: CgroupLayout & { version: 1 | 2 },
+    path: string,
+    limits: Limits,
+    { overhead }: RuntimeTraits,
+  ): CellCgroup {
+    return new CellCgroup(
+      toCgroupPlan(layout, path, limits, overhead),
+      limits.memoryBytes,
+      overhead.memoryBytes,
+    );
   }
 
   static async create(
@@ -142,6 +161,12 @@ export class CellCgroup {
       peakMemoryBytes: peak === undefined ? undefined : Math.min(Number(peak), this.#memoryBytes),
       reached,
     };
+  }
+
+  /** What the cell uses at the moment. */
+  current(): CellUsage {
+    const [memoryBytes, processes] = this.#plan.current.map((file) => readNumber(file));
+    return { cpuMs: this.usage().cpuMs, memoryBytes, processes };
   }
 
   /** How often the kernel reported these limits as reached. */
@@ -196,6 +221,14 @@ function countIn(files: readonly string[], counter: string): number {
       return sum;
     }
   }, 0);
+}
+
+function readNumber(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, 'latin1'));
+  } catch {
+    return undefined;
+  }
 }
 
 function openIfThere(file: string): number | undefined {

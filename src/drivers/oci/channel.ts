@@ -117,6 +117,13 @@ export class Channel {
     closeSync(this.#hold);
   }
 
+  /** Leaves the far ends to whoever opens the FIFOs next. */
+  detach(): void {
+    this.letGo();
+    this.#stdin.destroy();
+    for (const reader of this.#readers.values()) reader.destroy();
+  }
+
   /**
    * Brings the end of the streams about when their writers are known to be dead or never came: a reader that has
    * never seen a writer would wait for ever, so be that writer for a moment.

@@ -27,6 +27,8 @@ const INPUT: ConfigInput = {
   cgroupsPath: '/hotcell/i/c/cell',
   seccomp: undefined,
   sysctl: {},
+  terminals: false,
+  workspace: undefined,
   limitsProcesses: false,
   labels: { 'hotcell.owner': 'i' },
 };
@@ -192,6 +194,37 @@ describe('limits', () => {
 
   test('without cgroups there is no path for them', () => {
     expect(configOf({ cgroupsPath: undefined }).linux).not.toHaveProperty('cgroupsPath');
+  });
+});
+
+describe('a session', () => {
+  const mountAt = (destination: string, changes: Partial<ConfigInput>): Mount | undefined =>
+    configOf(changes).mounts.find((mount) => mount.destination === destination);
+
+  test('[TM-01, SC-03] has terminals of its own, and only a session has', () => {
+    expect(mountAt('/dev/pts', { terminals: true })).toEqual({
+      destination: '/dev/pts',
+      type: 'devpts',
+      source: 'devpts',
+      options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'],
+    });
+    expect(mountAt('/dev/pts', {})).toBeUndefined();
+  });
+
+  test('[RS-13, RS-14] has its workspace and /tmp from a folder with a bound of its own', () => {
+    const workspace = { folder: '/volumes/a' };
+    const places = ['/workspace', '/tmp'].map((place) => mountAt(place, { workspace }));
+    expect(places.map((mount) => mount?.source)).toEqual(['/volumes/a', '/volumes/a/.tmp']);
+    for (const mount of places) expect(mount?.options).toEqual(['bind', 'nosuid', 'nodev']);
+  });
+
+  test('[RS-13] has in memory no more than the limit, both places together', () => {
+    const workspace = { folder: undefined };
+    const sizes = ['/workspace', '/tmp'].map((place) =>
+      Number(/size=(\d+)/.exec(mountAt(place, { workspace })?.options.join() ?? '')?.[1]),
+    );
+    expect(sizes.reduce((sum, size) => sum + size)).toBe(DEFAULT_LIMITS.diskBytes);
+    expect(mountAt('/workspace', {})).toBeUndefined();
   });
 });
 

@@ -1,7 +1,11 @@
+import { TMP_OF_WORKSPACE, WORKSPACE_IN_CELL } from '../../core/cell.ts';
 import type { Limits } from '../../core/limits.ts';
 import { WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import type { MaskablePaths } from '../linux/masked-paths.ts';
 import type { SeccompProfile } from '../linux/seccomp.ts';
+
+/** In memory /tmp gets one part in so many. */
+const SHARE_OF_TMP = 8;
 
 /** Who a cell runs as: ids inside, and the otherwise unused host ids they are mapped to. */
 export interface CellIdentity {
@@ -35,6 +39,10 @@ export interface ConfigInput {
   /** The runtime's own kernel counts processes, and it knows no other way to be told how many. */
   readonly limitsProcesses: boolean;
   readonly sysctl: Readonly<Record<string, string>>;
+  /** Where commands may have a terminal. */
+  readonly terminals: boolean;
+  /** A place to work in beside /tmp: in memory, or a folder with a bound of its own that has a `.tmp` in it. */
+  readonly workspace: { readonly folder: string | undefined } | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -80,20 +88,62 @@ function toMounts(input: ConfigInput): unknown[] {
     type: 'bind',
     options: ['bind', 'nosuid', ...options],
   });
-  const inodes = Math.max(1024, Math.floor(input.limits.diskBytes / 4096));
   return [
     { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] },
     ...input.readOnly.map((mount) => bind(mount, 'ro', 'nodev')),
     // SECURITY: devices are single binds over a read-only /dev of ours; a writable /dev at start has been a way out.
     ...input.devices.map((mount) => bind(mount, 'noexec')),
-    {
-      destination: WORKDIR_IN_CELL,
-      type: 'tmpfs',
-      source: 'tmpfs',
-      options: ['nosuid', 'nodev', 'mode=1777', `size=${input.limits.diskBytes}`, `nr_inodes=${inodes}`],
-    },
+    ...toWritable(input).map((mount) =>
+      mount.source === undefined
+        ? toTmpfs(mount.destination, mount.bytes)
+        : bind({ source: mount.source, destination: mount.destination }, 'nodev'),
+    ),
+    ...(input.terminals ? [TERMINALS] : []),
     ...input.channel.map(({ writable, ...mount }) =>
       bind(mount, ...(writable ? [] : ['ro']), 'nodev', 'noexec'),
     ),
   ];
+}
+
+const TERMINALS = {
+  destination: '/dev/pts',
+  type: 'devpts',
+  source: 'devpts',
+  options: ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'],
+};
+
+function toTmpfs(destination: string, bytes: number) {
+  const inodes = Math.max(1024, Math.floor(bytes / 4096));
+  return {
+    destination,
+    type: 'tmpfs',
+    source: 'tmpfs',
+    options: ['nosuid', 'nodev', 'mode=1777', `size=${bytes}`, `nr_inodes=${inodes}`],
+  };
+}
+
+interface WritablePlace {
+  readonly destination: string;
+  /** Undefined: in memory. */
+  readonly source: string | undefined;
+  readonly bytes: number;
+}
+
+/** All that can be written is together no more than `diskBytes`. */
+function toWritable({ limits: { diskBytes }, workspace }: ConfigInput): WritablePlace[] {
+  const place = (destination: string, source: string | undefined, bytes: number) => ({
+    destination,
+    source,
+    bytes,
+  });
+  if (workspace === undefined) return [place(WORKDIR_IN_CELL, undefined, diskBytes)];
+  const { folder } = workspace;
+  if (folder !== undefined) {
+    return [
+      place(WORKSPACE_IN_CELL, folder, diskBytes),
+      place(WORKDIR_IN_CELL, `${folder}/${TMP_OF_WORKSPACE}`, diskBytes),
+    ];
+  }
+  const forTmp = Math.floor(diskBytes / SHARE_OF_TMP);
+  return [place(WORKSPACE_IN_CELL, undefined, diskBytes - forTmp), place(WORKDIR_IN_CELL, undefined, forTmp)];
 }

@@ -1,16 +1,26 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
-import { deadInstances, defaultStateDirectory } from '../process/instance.ts';
+import { deadInstances, defaultStateDirectory, lastingInstance } from '../process/instance.ts';
 import { removeBundle, writeBundle } from './bundle.ts';
 import { OciCell } from './cell.ts';
 import { CellCgroup, hierarchiesOf, removeCgroups } from './cgroup.ts';
-import { Channel } from './channel.ts';
-import { sealKit } from './fifo-kit.ts';
+import type { LastingLink } from '../agent/agent-link.ts';
+import { Channel, touchWriteEnd } from './channel.ts';
+import { sealKit, unsealKit, type FifoKit } from './fifo-kit.ts';
 import { Keeper } from './keeper.ts';
+import {
+  cellFolderOf,
+  noteKit,
+  parseRecord,
+  removeLasting,
+  requireFolder,
+  type LastingRecord,
+} from './lasting-cells.ts';
 import { probeOci, toHiddenMounts } from './probe.ts';
 import { toContainerIds } from './runtime.ts';
 import { killStrayRuntimes } from './stray-runtimes.ts';
@@ -18,6 +28,7 @@ import {
   cgroupPathOf,
   closeSite,
   isBroken,
+  leaveSite,
   openSite,
   removeFolder,
   runtimeDirectoryOf,
@@ -28,12 +39,32 @@ import {
 
 export type { OciOptions } from './site.ts';
 
+const MARKER_BYTES = 32;
+
+interface MadeCell {
+  readonly id: string;
+  readonly spec: CellSpec;
+  readonly kit: FifoKit;
+}
+
+function toRecord(id: string, kit: FifoKit, marker: Uint8Array): string {
+  const record: LastingRecord = {
+    id,
+    kit: basename(kit.directory),
+    marker: Buffer.from(marker).toString('base64'),
+  };
+  return JSON.stringify(record);
+}
+
 /** Cells from an OCI runtime, without any daemon. */
 export class OciDriver implements Driver {
   readonly name = 'oci';
+  readonly confines = 'cells';
   readonly #options: OciOptions;
   readonly #cells = new Map<string, OciCell>();
   #site: Promise<OciSite> | undefined;
+  /** Where cells are that outlive us, by their keeper. */
+  readonly #lasting = new Map<string, Promise<OciSite>>();
   #closed = false;
 
   constructor(options: OciOptions) {
@@ -58,7 +89,9 @@ export class OciDriver implements Driver {
 
   async create(spec: CellSpec): Promise<Cell> {
     if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the driver is closed');
-    const site = await this.#openSite();
+    const site = await (spec.lasting === undefined
+      ? this.#openSite()
+      : this.#openLasting(spec.lasting.keeper));
     const id = randomBytes(6).toString('hex');
     try {
       return await this.#start(site, id, spec);
@@ -68,6 +101,42 @@ export class OciDriver implements Driver {
         cause: error,
       });
     }
+  }
+
+  async adopt(record: string, spec: CellSpec): Promise<Cell> {
+    if (spec.lasting === undefined) throw new HotcellError('INTERNAL', 'only cells that last can be adopted');
+    const site = await this.#openLasting(spec.lasting.keeper);
+    const { id, kit: kitName, marker } = parseRecord(record);
+    requireFolder(cellFolderOf(site, id), spec.name);
+    // Whoever is taken over runs, whatever it did before: a frozen agent would not answer.
+    await site.cli.resume(id);
+    const kit = site.kits.reopen(kitName);
+    await unsealKit(kit);
+    const cell = this.#watch(
+      site,
+      { id, spec, kit },
+      { marker: Buffer.from(marker, 'base64'), adopted: true },
+    );
+    await sealKit(kit);
+    await cell.ready();
+    return cell;
+  }
+
+  async reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
+    const { directory } = lastingInstance(
+      this.#options.stateDirectory ?? (await defaultStateDirectory()),
+      keeper,
+    );
+    if (!existsSync(directory)) return [];
+    const { host } = await probeOci(this.#options);
+    return host === undefined ? [] : removeLasting(await this.#openLasting(keeper), keep);
+  }
+
+  #openLasting(keeper: string): Promise<OciSite> {
+    const opening = this.#lasting.get(keeper) ?? openSite(this.#options, () => {}, keeper);
+    this.#lasting.set(keeper, opening);
+    opening.catch(() => this.#lasting.delete(keeper));
+    return opening;
   }
 
   #open(): Promise<OciSite> {
@@ -96,55 +165,84 @@ export class OciDriver implements Driver {
       { cells: this.#cells.size },
       'the state folder vanished; starting over in a new one',
     );
-    await Promise.all([...this.#cells.values()].map((cell) => cell.abandon()));
+    const cells = [...this.#cells.values()].filter((cell) => cell.record === undefined);
+    await Promise.all(cells.map((cell) => cell.abandon()));
     await closeSite(site);
   }
 
   async #start(site: OciSite, id: string, spec: CellSpec): Promise<OciCell> {
-    const { cgroups } = site.host;
-    const identity = site.identities.next();
-    const folder = join(site.instance.directory, 'cells', id);
+    const identity =
+      spec.workspace === undefined ? site.identities.next() : site.identities.of(spec.workspace.owner);
+    const folder = cellFolderOf(site, id);
     const cgroupPath = join(cgroupPathOf(site.instance.id), id);
     const kit = await site.kits.take(identity.hostId);
-    let cgroup: CellCgroup | undefined;
-    const cleanUp = async (): Promise<void> => {
-      this.#cells.delete(id);
-      if (site.cli.knows(id)) await site.cli.delete(id);
-      cgroup?.close();
-      await removeCgroups(site.hierarchies, cgroupPath);
-      await removeBundle(folder);
-      if (spec.main === undefined) await site.kits.discard(kit);
-      else site.kits.giveBack(kit);
-    };
     try {
-      if (cgroups.version !== 'none') {
-        cgroup = await CellCgroup.create(cgroups, cgroupPath, spec.limits, site.cli.traits);
-      }
+      const { cgroups } = site.host;
+      if (cgroups.version !== 'none')
+        await CellCgroup.create(cgroups, cgroupPath, spec.limits, site.cli.traits);
       await writeBundle(site, { spec, folder, identity, kit, cgroupPath });
+      if (spec.lasting !== undefined) await noteKit(folder, kit);
     } catch (error) {
-      await cleanUp();
+      await this.#cleanUp(site, { id, spec, kit });
       throw error;
     }
-    const cell = new OciCell({
-      id,
-      spec,
-      isolation: site.isolation,
-      cli: site.cli,
-      channel: new Channel(kit, spec.main === undefined ? ['out'] : ['out', 'err', 'status']),
-      runtime: site.keeper.start(site.cli.toRunWords(id, folder), kit.log),
-      cgroup,
-      cleanUp,
-    });
-    this.#cells.set(id, cell);
-    // A cell that cannot be cleaned up is left to the next start; it must not end the server.
-    cell.gone.catch((error: unknown) =>
-      this.#options.log.error({ cell: id, error: messageOf(error) }, 'clean-up failed'),
+    const marker = spec.lasting === undefined ? undefined : randomBytes(MARKER_BYTES);
+    const cell = this.#watch(
+      site,
+      { id, spec, kit },
+      marker === undefined ? undefined : { marker, adopted: false },
     );
     if (spec.main === undefined) {
       await cell.ready();
       await sealKit(kit);
     }
     return cell;
+  }
+
+  /** Our side of a cell; starts it unless another server has. */
+  #watch(site: OciSite, made: MadeCell, lasting: LastingLink | undefined): OciCell {
+    const { id, spec, kit } = made;
+    const { cgroups } = site.host;
+    const cgroup =
+      cgroups.version === 'none'
+        ? undefined
+        : CellCgroup.adopt(cgroups, join(cgroupPathOf(site.instance.id), id), spec.limits, site.cli.traits);
+    const channel = new Channel(kit, spec.main === undefined ? ['out'] : ['out', 'err', 'status']);
+    const runtime =
+      lasting?.adopted === true
+        ? site.keeper.follow(kit.log)
+        : site.keeper.start(site.cli.toRunWords(id, cellFolderOf(site, id)), kit.log);
+    // A reader that has never seen a writer would wait for ever, if the runtime is gone.
+    if (lasting?.adopted === true) touchWriteEnd(kit.log);
+    const cell = new OciCell({
+      id,
+      spec,
+      isolation: site.isolation,
+      cli: site.cli,
+      channel,
+      runtime,
+      cgroup,
+      cleanUp: () => this.#cleanUp(site, made, cgroup),
+      ...(lasting === undefined
+        ? {}
+        : { lasting: { ...lasting, record: toRecord(id, kit, lasting.marker) } }),
+    });
+    this.#cells.set(id, cell);
+    // A cell that cannot be cleaned up is left to the next start; it must not end the server.
+    cell.gone.catch((error: unknown) =>
+      this.#options.log.error({ cell: id, error: messageOf(error) }, 'clean-up failed'),
+    );
+    return cell;
+  }
+
+  async #cleanUp(site: OciSite, { id, spec, kit }: MadeCell, cgroup?: CellCgroup): Promise<void> {
+    this.#cells.delete(id);
+    if (site.cli.knows(id)) await site.cli.delete(id);
+    cgroup?.close();
+    await removeCgroups(site.hierarchies, join(cgroupPathOf(site.instance.id), id));
+    await removeBundle(cellFolderOf(site, id));
+    if (spec.main === undefined) await site.kits.discard(kit);
+    else site.kits.giveBack(kit);
   }
 
   async reclaim(): Promise<string[]> {
@@ -170,11 +268,21 @@ export class OciDriver implements Driver {
     return reclaimed;
   }
 
+  /** With its last cell the place of lasting cells goes, too. */
+  async #closeLasting(site: OciSite): Promise<void> {
+    const cells = await readdir(join(site.instance.directory, 'cells')).catch(() => []);
+    await (cells.length > 0 ? leaveSite(site) : closeSite(site));
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     const site = await this.#site?.catch(() => undefined);
-    await Promise.all([...this.#cells.values()].map((cell) => cell.dispose()));
+    const cells = [...this.#cells.values()];
+    for (const cell of cells) if (cell.record !== undefined) cell.leaveAlone();
+    await Promise.all(cells.filter((cell) => cell.record === undefined).map((cell) => cell.dispose()));
     if (site !== undefined) await closeSite(site);
     this.#site = undefined;
+    for (const opening of this.#lasting.values()) await this.#closeLasting(await opening);
+    this.#lasting.clear();
   }
 }

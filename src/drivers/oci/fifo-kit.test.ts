@@ -85,20 +85,24 @@ describe('mounts', () => {
   const kit = { directory: '/kits/0', log: '/kits/0.log', path: (name: string) => `/kits/0/${name}` };
 
   test('[SC-03] a plain runtime gets the folder, read-only', () => {
-    expect(toChannelMounts(kit, '/run/hotcell', false)).toEqual([
+    expect(toChannelMounts(kit, '/run/hotcell', { ownKernel: false, lasting: true })).toEqual([
       { source: '/kits/0', destination: '/run/hotcell', writable: false },
     ]);
   });
 
   test('[SC-03] gVisor gets the FIFOs one by one, and never a folder to fill', () => {
-    const mounts = toChannelMounts(kit, '/run/hotcell', true);
+    const mounts = toChannelMounts(kit, '/run/hotcell', { ownKernel: true, lasting: false });
     expect(mounts.map(({ destination }) => destination)).toEqual(
       FIFO_NAMES.map((name) => `/run/hotcell/${name}`),
     );
-    expect(mounts.filter(({ writable }) => writable).map(({ source }) => source)).toEqual([
-      '/kits/0/out',
-      '/kits/0/err',
-      '/kits/0/status',
-    ]);
+    expect(writableIn(mounts)).toEqual(['/kits/0/out', '/kits/0/err', '/kits/0/status']);
+  });
+
+  test('[RS-22] an agent that lasts can hold both ends of its input there, too', () => {
+    const mounts = toChannelMounts(kit, '/run/hotcell', { ownKernel: true, lasting: true });
+    expect(writableIn(mounts)).toEqual(['/kits/0/in', '/kits/0/out', '/kits/0/err', '/kits/0/status']);
   });
 });
+
+const writableIn = (mounts: ReturnType<typeof toChannelMounts>): string[] =>
+  mounts.filter(({ writable }) => writable).map(({ source }) => source);

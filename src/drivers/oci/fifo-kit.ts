@@ -1,5 +1,6 @@
-import { chmod, chown, mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import type { ChannelMount } from './config-json.ts';
 import { runCommand } from '../process/run-command.ts';
@@ -22,6 +23,8 @@ export interface FifoKit {
 export class FifoKits {
   readonly #directory: string;
   readonly #free: FifoKit[] = [];
+  /** Another server may have left kits in the same folder. */
+  readonly #prefix = randomBytes(4).toString('hex');
   #made = 0;
   #making: Promise<void> | undefined;
 
@@ -53,8 +56,22 @@ export class FifoKits {
     await rm(kit.log, { force: true });
   }
 
+  /** A kit that is in use already, made by another server. */
+  reopen(name: string): FifoKit {
+    return toKit(join(this.#directory, basename(name)));
+  }
+
+  /** Removes kits that other servers left, but for these. */
+  async sweep(keep: ReadonlySet<string>): Promise<void> {
+    const names = await readdir(this.#directory).catch(() => []);
+    const kits = names.filter((name) => !name.endsWith('.log') && !name.startsWith(this.#prefix));
+    for (const name of kits) if (!keep.has(name)) await this.discard(this.reopen(name));
+  }
+
   async #make(): Promise<void> {
-    const kits = Array.from({ length: BATCH }, () => toKit(join(this.#directory, String(this.#made++))));
+    const kits = Array.from({ length: BATCH }, () =>
+      toKit(join(this.#directory, `${this.#prefix}-${this.#made++}`)),
+    );
     // gVisor looks up the mounts from inside the cell's user namespace, so that must get past this folder.
     await mkdir(this.#directory, { recursive: true, mode: 0o711 });
     for (const kit of kits) await mkdir(kit.directory, { recursive: true, mode: 0o700 });
@@ -67,15 +84,20 @@ export class FifoKits {
 }
 
 /**
- * The mounts that bring the FIFOs into a cell. gVisor lets nobody write to a FIFO in a read-only mount.
+ * The mounts that bring the FIFOs into a cell. gVisor lets nobody write to a FIFO in a read-only mount, and an agent that
+ * lasts holds both ends of both.
  * SECURITY: so it gets every FIFO by itself, because a writable folder would be a place on the host to fill.
  */
-export function toChannelMounts(kit: FifoKit, destination: string, ownKernel: boolean): ChannelMount[] {
-  if (!ownKernel) return [{ source: kit.directory, destination, writable: false }];
+export function toChannelMounts(
+  kit: FifoKit,
+  destination: string,
+  cell: { readonly ownKernel: boolean; readonly lasting: boolean },
+): ChannelMount[] {
+  if (!cell.ownKernel) return [{ source: kit.directory, destination, writable: false }];
   return FIFO_NAMES.map((name) => ({
     source: kit.path(name),
     destination: join(destination, name),
-    writable: name !== 'in' && name !== 'hold',
+    writable: name === 'in' ? cell.lasting : name !== 'hold',
   }));
 }
 
@@ -85,6 +107,12 @@ export function toChannelMounts(kit: FifoKit, destination: string, ownKernel: bo
  */
 export async function sealKit(kit: FifoKit): Promise<void> {
   await Promise.all(FIFO_NAMES.map((name) => chmod(kit.path(name), 0)));
+}
+
+/** Before they are opened again by another server than the one that sealed them; without root that takes the right to. */
+export async function unsealKit(kit: FifoKit): Promise<void> {
+  if (process.geteuid?.() === 0) return;
+  await Promise.all(FIFO_NAMES.map((name) => chmod(kit.path(name), 0o600)));
 }
 
 function toKit(directory: string): FifoKit {

@@ -43,3 +43,12 @@ test('[SC-04] without root there is one id to map: our own, and root inside is n
   };
   expect([range.next(), range.next()]).toEqual([identity, identity]);
 });
+
+test('[RS-14] a cell whose files are there already gets the user that they belong to', () => {
+  const { uid, hostId, mappings } = new IdentityRange(false).of(0x70000101);
+  expect([uid, hostId]).toEqual([1000, 0x70000101]);
+  expect(mappings).toEqual([
+    { containerID: 0, hostID: 0x70000100, size: 1 },
+    { containerID: 1000, hostID: 0x70000101, size: 1 },
+  ]);
+});

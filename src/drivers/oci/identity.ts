@@ -22,11 +22,20 @@ export class IdentityRange {
       const mappings = [{ containerID: CELL_UID, hostID: 0, size: 1 }];
       return { uid: CELL_UID, mappings, hostId: process.geteuid?.() ?? 0 };
     }
-    const base = this.#ids.next();
-    const mappings = [
-      { containerID: 0, hostID: base, size: 1 },
-      { containerID: CELL_UID, hostID: base + 1, size: 1 },
-    ];
-    return { uid: CELL_UID, mappings, hostId: base + 1 };
+    return toIdentity(this.#ids.next() + 1);
   }
+
+  /** For a cell whose files are there already and belong to somebody. */
+  of(owner: number): HostIdentity {
+    return this.#rootless ? this.next() : toIdentity(owner);
+  }
+}
+
+/** The id before that of the program is root's. */
+function toIdentity(owner: number): HostIdentity {
+  const mappings = [
+    { containerID: 0, hostID: owner - 1, size: 1 },
+    { containerID: CELL_UID, hostID: owner, size: 1 },
+  ];
+  return { uid: CELL_UID, mappings, hostId: owner };
 }

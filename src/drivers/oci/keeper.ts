@@ -19,6 +19,8 @@ export interface RuntimeProcess {
   readonly ended: Promise<void>;
   /** What it said, which is only something when it failed. */
   words(): string;
+  /** Whatever becomes of it is not our business any more. */
+  leave(): void;
 }
 
 const SCRIPT = fileURLToPath(new URL('keeper.bash', import.meta.url));
@@ -62,6 +64,14 @@ export class Keeper implements AsyncDisposable {
 
   /** `log` is a FIFO that nobody else uses. */
   start(words: readonly string[], log: string): RuntimeProcess {
+    const runtime = this.follow(log);
+    this.#process.stdin.write(`${[log, ...words].join('\0')}\0\0`);
+    if (this.ended) touchWriteEnd(log);
+    return runtime;
+  }
+
+  /** A runtime that was started before, by us or by another keeper, with this FIFO. */
+  follow(log: string): RuntimeProcess {
     this.#logs.add(log);
     let said = '';
     const reader = new Socket({
@@ -79,9 +89,7 @@ export class Keeper implements AsyncDisposable {
         resolve();
       });
     });
-    this.#process.stdin.write(`${[log, ...words].join('\0')}\0\0`);
-    if (this.ended) touchWriteEnd(log);
-    return { ended, words: () => said };
+    return { ended, words: () => said, leave: () => void reader.destroy() };
   }
 
   /** Nothing can be started any more. */
@@ -105,7 +113,8 @@ function toCommand(hidden: HiddenMounts | undefined): string[] {
   const hide = hidden.rootless
     ? 'for path; do mount -t tmpfs none "$path" || exit 1; done'
     : 'for path; do umount "$path" || exit 1; done';
-  const flags = hidden.rootless ? ['-r', '-m'] : ['-m'];
+  // Slave: what is mounted on the host later, below a shared mount, must be seen here, or cells would get the bare folder.
+  const flags = hidden.rootless ? ['-r', '-m'] : ['-m', '--propagation', 'slave'];
   return ['unshare', ...flags, 'sh', '-c', `${hide}; ${serve}`, SCRIPT, ...hidden.paths];
 }
 

@@ -1,6 +1,7 @@
 import { chmod, cp, mkdir, readdir, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { WORKSPACE_IN_CELL } from '../../core/cell.ts';
 import { GUEST_IN_CELL } from '../linux/cell-places.ts';
 import type { BindMount } from './config-json.ts';
 import { FIFO_NAMES } from './fifo-kit.ts';
@@ -18,6 +19,8 @@ export interface RootfsOptions {
   readonly base: string | undefined;
   readonly guest: string;
   readonly tools: readonly Tool[];
+  /** Its cells may have a workspace. */
+  readonly workspaces: boolean;
 }
 
 export interface Rootfs {
@@ -60,6 +63,7 @@ export async function makeRootfs(options: RootfsOptions): Promise<Rootfs> {
     'root/etc',
     'root/proc',
     'root/tmp',
+    ...(options.workspaces ? [`root${WORKSPACE_IN_CELL}`] : []),
     `root${GUEST_IN_CELL}`,
     `root${TOOLS}`,
   ]) {
@@ -95,6 +99,7 @@ async function makeDevices(directory: string): Promise<void> {
     stdout: '/proc/self/fd/1',
     stderr: '/proc/self/fd/2',
     shm: '/tmp',
+    ptmx: 'pts/ptmx',
   };
   for (const [name, target] of Object.entries(links)) await symlink(target, join(directory, name));
 }

@@ -89,6 +89,14 @@ export class RuntimeCli {
     return runCommand([this.#program, ...this.#flags, 'kill', id, 'KILL']);
   }
 
+  pause(id: string): Promise<CommandResult> {
+    return runCommand([this.#program, ...this.#flags, 'pause', id]);
+  }
+
+  resume(id: string): Promise<CommandResult> {
+    return runCommand([this.#program, ...this.#flags, 'resume', id]);
+  }
+
   delete(id: string): Promise<CommandResult> {
     return runCommand([this.#program, ...this.#flags, 'delete', '--force', id], { timeoutMs: 20_000 });
   }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, watch, type FSWatcher } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -5,7 +6,12 @@ import type { Isolation } from '../../core/cell.ts';
 import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
+import {
+  defaultStateDirectory,
+  openInstance,
+  openLastingInstance,
+  type Instance,
+} from '../process/instance.ts';
 import { hierarchiesOf, makeInstanceCgroup, removeCgroups } from './cgroup.ts';
 import { toMaskablePaths, type MaskablePaths } from '../linux/masked-paths.ts';
 import { FifoKits } from './fifo-kit.ts';
@@ -47,13 +53,24 @@ export interface OciSite {
 export const runtimeDirectoryOf = (instance: Instance): string => join(instance.directory, 'runtime');
 export const cgroupPathOf = (instanceId: string): string => `/hotcell/${instanceId}`;
 
-/** `onVanished` is called when somebody removes the folder: its cells lose their mounts with it. */
-export async function openSite(options: OciOptions, onVanished: () => void): Promise<OciSite> {
+/**
+ * `onVanished` is called when somebody removes the folder: its cells lose their mounts with it. With a keeper it is the
+ * place of cells that outlive us.
+ */
+export async function openSite(
+  options: OciOptions,
+  onVanished: () => void,
+  lastingKeeper?: string,
+): Promise<OciSite> {
   const { probe, host } = await probeOci(options);
   if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
   if (host === undefined) throw new HotcellError('INTERNAL', 'a probe that succeeds must describe the host');
   requireEnforcement(probe.enforcement, options.weaker);
-  const instance = await openInstance(options.stateDirectory ?? (await defaultStateDirectory()));
+  const stateDirectory = options.stateDirectory ?? (await defaultStateDirectory());
+  const instance =
+    lastingKeeper === undefined
+      ? await openInstance(stateDirectory)
+      : await openLastingInstance(stateDirectory, lastingKeeper);
   const keeper = await Keeper.open(host.hidden);
   await makeInstanceCgroup(host.cgroups, cgroupPathOf(instance.id));
   const { guest, tools, rootfs } = options;
@@ -62,7 +79,14 @@ export async function openSite(options: OciOptions, onVanished: () => void): Pro
     instance,
     keeper,
     hierarchies: hierarchiesOf(host.cgroups).filter((mount) => host.hidden?.paths.includes(mount) !== true),
-    rootfs: await makeRootfs({ directory: join(instance.directory, 'rootfs'), base: rootfs, guest, tools }),
+    rootfs: await makeRootfs({
+      // One of its own for each server: what its cells are made from must not change under them.
+      directory: join(instance.directory, `rootfs-${randomBytes(4).toString('hex')}`),
+      base: rootfs,
+      guest,
+      tools,
+      workspaces: lastingKeeper !== undefined,
+    }),
     kits: new FifoKits(join(instance.directory, 'kits')),
     identities: new IdentityRange(host.rootless),
     cli: toCli(host, instance, keeper),
@@ -103,6 +127,12 @@ export async function closeSite(site: OciSite): Promise<void> {
   await removeCgroups(hierarchiesOf(site.host.cgroups), cgroupPathOf(site.instance.id));
   await site.keeper[Symbol.asyncDispose]();
   await removeFolder(site.instance.directory);
+}
+
+/** Leaves the cells to the next server. */
+export async function leaveSite(site: OciSite): Promise<void> {
+  site.watcher.close();
+  await site.keeper[Symbol.asyncDispose]();
 }
 
 /** A runtime that is just ending may still write there: try again rather than fail. */

@@ -8,6 +8,7 @@ const TMPFS_MAGIC = 0x01021994;
 const OWNER_FILE = 'owner.json';
 const UNFINISHED = '.new-';
 const INSTANCE_ID = /^[0-9a-f]{12}$/;
+const LASTING_ID = /^lasting-[0-9a-f]{12}$/;
 const UNFINISHED_ID = /^\.new-[0-9a-f]{12}$/;
 
 /** One living process that owns cells: a folder for its bundles, and a name for its cgroups. */
@@ -41,6 +42,20 @@ export async function openInstance(stateDirectory: string): Promise<Instance> {
   const directory = join(stateDirectory, id);
   await rename(unfinished, directory);
   return { id, directory };
+}
+
+/** A folder for cells that outlive every server; its name says who keeps them. */
+export async function openLastingInstance(stateDirectory: string, keeper: string): Promise<Instance> {
+  await makeStateDirectory(stateDirectory);
+  const instance = lastingInstance(stateDirectory, keeper);
+  await mkdir(instance.directory, { recursive: true, mode: 0o711 });
+  return instance;
+}
+
+export function lastingInstance(stateDirectory: string, keeper: string): Instance {
+  const id = `lasting-${keeper}`;
+  if (!LASTING_ID.test(id)) throw new HotcellError('INTERNAL', 'a keeper is twelve hex digits');
+  return { id, directory: join(stateDirectory, id) };
 }
 
 /** Folders whose owner is no longer alive. */
@@ -81,7 +96,9 @@ async function makeStateDirectory(directory: string): Promise<void> {
   }
   // Only a folder that is ours alone is opened for search; one with other things in it keeps its mode.
   const names = await readdir(directory);
-  const isOursAlone = names.every((name) => INSTANCE_ID.test(name) || UNFINISHED_ID.test(name));
+  const isOursAlone = names.every((name) =>
+    [INSTANCE_ID, UNFINISHED_ID, LASTING_ID].some((form) => form.test(name)),
+  );
   if (isOursAlone) await chmod(directory, 0o711);
   await requireSearchable(directory);
 }

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import type { Cell, Isolation } from '../../core/cell.ts';
+import type { Cell, CellUsage, Isolation } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
@@ -79,6 +79,25 @@ export class SubprocessCell implements Cell {
     });
   }
 
+  /** Nothing here outlives the server. */
+  readonly record = undefined;
+
+  resume(): undefined {
+    return undefined;
+  }
+
+  freeze(): Promise<never> {
+    return Promise.reject(new HotcellError('POLICY_UNENFORCEABLE', 'nobody can stop plain processes as one'));
+  }
+
+  thaw(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  usage(): Promise<CellUsage> {
+    return Promise.resolve({ cpuMs: 0, memoryBytes: undefined, processes: undefined });
+  }
+
   dispose(): Promise<void> {
     this.#disposing ??= this.#endAll();
     return this.#disposing;
@@ -122,6 +141,10 @@ function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () =
     events: queue,
     write: (bytes) => void child.stdin.write(bytes),
     closeStdin: () => child.stdin.end(),
+    id: 0,
+    terminate: () => void child.kill('SIGTERM'),
+    resize: () => {},
+    forget: () => {},
     usage: () => Promise.resolve(UNKNOWN_USAGE),
     ended: new Promise((resolve) => child.on('close', () => resolve())),
     kill: async (why) => {

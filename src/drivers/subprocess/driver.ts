@@ -9,6 +9,7 @@ import {
   type CellSummary,
   type Isolation,
 } from '../../core/cell.ts';
+import { HotcellError } from '../../core/errors.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { requireEnforcement, type Enforcement, type Promised } from '../../core/enforcement.ts';
 import type { ExecRequest } from '../../core/exec.ts';
@@ -47,6 +48,7 @@ interface Opened {
 /** Plain processes of this host, for code that is trusted anyway. UNSAFE, and asked for by name only. */
 export class SubprocessDriver implements Driver {
   readonly name = 'subprocess';
+  readonly confines = 'cells';
   readonly #options: SubprocessOptions;
   readonly #cells = new Map<string, SubprocessCell>();
   #opening: Promise<Opened> | undefined;
@@ -84,6 +86,10 @@ export class SubprocessDriver implements Driver {
   }
 
   async create(spec: CellSpec): Promise<Cell> {
+    if (spec.lasting !== undefined)
+      throw new HotcellError('SESSIONS_UNAVAILABLE', 'plain processes cannot be a session', {
+        hint: 'Use the oci or the docker driver; `hotcell doctor` says what they need.',
+      });
     requireEnforcement(ENFORCEMENT, this.#options.weaker);
     this.#opening ??= this.#open();
     const { instance, tools } = await this.#opening;
@@ -91,7 +97,8 @@ export class SubprocessDriver implements Driver {
     const directory = join(instance.directory, 'cells', id);
     const workdir = join(directory, 'work');
     await mkdir(workdir, { recursive: true });
-    const places = { workdir, guest: this.#options.guest };
+    const folders = (spec.folders ?? []).map(({ name, folder }) => [name, folder] as const);
+    const places = { workdir, guest: this.#options.guest, ...Object.fromEntries(folders) };
     const base = { PATH: `${tools}:/usr/local/bin:/usr/bin:/bin`, HOME: workdir, LANG: 'C.UTF-8' };
     const fill = (request: ExecRequest): ExecRequest => fillRequest(request, places, base);
     const isolation: Isolation = {
@@ -127,6 +134,14 @@ export class SubprocessDriver implements Driver {
 
   async #stateDirectory(): Promise<string> {
     return `${this.#options.stateDirectory ?? (await defaultStateDirectory())}-subprocess`;
+  }
+
+  adopt(): Promise<never> {
+    return Promise.reject(new HotcellError('CELL_LOST', 'nothing of this driver outlives a server'));
+  }
+
+  reclaimLasting(): Promise<[]> {
+    return Promise.resolve([]);
   }
 
   async reclaim(): Promise<string[]> {
