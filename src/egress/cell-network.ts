@@ -1,0 +1,30 @@
+import type { Exec, ExecRequest } from '../core/exec.ts';
+import type { Permission } from '../wire/permissions.ts';
+import type { EgressRefusal } from '../wire/egress.ts';
+
+/** A host that may be reached, with what may be asked of it. */
+export type HttpRule = Omit<Extract<Permission, { type: 'http' }>, 'type' | 'description'>;
+
+/** What may be reached: patterns and presets as in sessions, or rules. */
+export type Allowed = string | HttpRule;
+
+/** The way out of one cell. */
+export interface CellNetwork {
+  /** Proxy variables for the environment of programs. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Where cells share the loopback of this machine: the port that commands need, for `ExecRequest.reach`. */
+  readonly port: number | undefined;
+  /** Resolves when there is a way out, or there is none after a while. */
+  untilReady(): Promise<void>;
+  setAllow(allow: readonly Allowed[]): void;
+  /** For `refusalsSince`. */
+  mark(): number;
+  refusalsSince(mark: number): EgressRefusal[];
+  close(): void;
+}
+
+/** Opens the way out of a cell; `startHelper` runs a command in it. */
+export type OpenNetwork = (
+  allow: readonly Allowed[],
+  startHelper: (request: ExecRequest) => Promise<Exec>,
+) => Promise<CellNetwork>;

@@ -1,0 +1,76 @@
+import type { Log } from '../core/log.ts';
+import { AddressGuard, type GuardOptions } from './address-guard.ts';
+import { Dialer, SYSTEM_LOOKUP, type Lookup } from './dialer.ts';
+import type { Allowed } from './cell-network.ts';
+import { presetVariables, type PresetTable } from './presets.ts';
+import type { ProxyKey } from './proxy-key.ts';
+import { HOW_TO_ALLOW } from './refusal-reply.ts';
+import { EgressSession } from './session.ts';
+import { TlsClient } from './tls-client.ts';
+
+export interface EgressGateOptions extends GuardOptions {
+  readonly presets: PresetTable;
+  /** All addresses of a name; the system's unless given. */
+  readonly lookup?: Lookup;
+  readonly log: Log;
+  /** For resolving, for connecting, and for the handshake of TLS. */
+  readonly connectTimeoutMs?: number;
+  /** Authorities that are trusted beside those of Node where the gate itself speaks TLS, in PEM. */
+  readonly caBundle?: Uint8Array | undefined;
+}
+
+export interface OpenOptions {
+  /** What every request must show, where others than programs of the cell can connect, too. */
+  readonly key?: ProxyKey;
+  /** What a program is told that was refused something, in a sentence. */
+  readonly howToAllow?: string;
+}
+
+const CONNECT_MS = 15_000;
+
+/** The only way from cells to the network. */
+export class EgressGate {
+  readonly #options: EgressGateOptions;
+  readonly #dialer: Dialer;
+  readonly #tls: TlsClient;
+  readonly #sessions = new Set<EgressSession>();
+
+  constructor(options: EgressGateOptions) {
+    this.#options = options;
+    const timeoutMs = options.connectTimeoutMs ?? CONNECT_MS;
+    this.#dialer = new Dialer({
+      guard: new AddressGuard(options),
+      lookup: options.lookup ?? SYSTEM_LOOKUP,
+      timeoutMs,
+    });
+    this.#tls = new TlsClient({ caBundle: options.caBundle, timeoutMs });
+  }
+
+  open(allow: readonly Allowed[], { key, howToAllow = HOW_TO_ALLOW }: OpenOptions = {}): EgressSession {
+    const { presets, log } = this.#options;
+    const onClose = (closed: EgressSession): void => void this.#sessions.delete(closed);
+    const session = new EgressSession(allow, {
+      dialer: this.#dialer,
+      tls: this.#tls,
+      presets,
+      log,
+      key,
+      howToAllow,
+      onClose,
+    });
+    this.#sessions.add(session);
+    return session;
+  }
+
+  /** What tells programs in a cell where packages are, as far as the list allows them to go there. */
+  variables(allow: readonly Allowed[]): Readonly<Record<string, string>> {
+    return presetVariables(this.#options.presets, allow);
+  }
+
+  /** Ends every session and every connection of theirs. */
+  async close(): Promise<void> {
+    const sessions = [...this.#sessions];
+    for (const session of sessions) session.close();
+    await Promise.all(sessions.map((session) => session.done()));
+  }
+}

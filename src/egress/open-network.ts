@@ -1,0 +1,41 @@
+import type { Driver } from '../core/driver.ts';
+import type { Log } from '../core/log.ts';
+import type { OpenNetwork } from './cell-network.ts';
+import type { EgressGate } from './gate.ts';
+import { LoopbackNetwork } from './loopback-network.ts';
+import { ProxyKey } from './proxy-key.ts';
+import { RelayNetwork, type NetworkClock } from './relay-network.ts';
+
+export interface NetworkParts {
+  /** Made with the first cell that has a network. */
+  gate(): Promise<EgressGate>;
+  readonly clock: NetworkClock;
+  readonly log: Log;
+  /** What a program is told that was refused something, in a sentence. */
+  readonly howToAllow: string;
+}
+
+/** Opens ways out of the cells of a driver, according to where it makes walls. */
+export function networkOpener(confines: Driver['confines'], parts: NetworkParts): OpenNetwork {
+  const { clock, log, howToAllow } = parts;
+  if (confines === 'commands') {
+    return async (allow) => {
+      const gate = await parts.gate();
+      const key = new ProxyKey();
+      const egress = gate.open(allow, { key, howToAllow });
+      try {
+        return await LoopbackNetwork.open({ egress, key, variables: gate.variables(allow) });
+      } catch (error) {
+        egress.close();
+        throw error;
+      }
+    };
+  }
+  return async (allow, startHelper) => {
+    const gate = await parts.gate();
+    const egress = gate.open(allow, { howToAllow });
+    const network = new RelayNetwork({ egress, clock, log, startHelper }, gate.variables(allow));
+    network.open();
+    return network;
+  };
+}
