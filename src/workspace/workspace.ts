@@ -1,0 +1,77 @@
+import type { CellFile } from '../core/cell.ts';
+import type { Exec, ExecRequest } from '../core/exec.ts';
+import { Semaphore } from '../lib/semaphore.ts';
+import type { ApplyPatchReply, FsReply, SyncReply, SyncRequest } from '../wire/session-files.ts';
+import { archiveFiles } from './archive.ts';
+import { FilesGuest } from './files-guest.ts';
+import { patchFiles } from './patch-files.ts';
+import { readPath } from './read-path.ts';
+import { takeSnapshot, type Snapshot } from './snapshot.ts';
+import { syncFiles } from './sync-files.ts';
+import type { SyncIndex } from './synced-files.ts';
+import { removeFiles, writeFiles } from './write-files.ts';
+
+const TIMEOUT_MS = 60_000;
+
+export interface WorkspaceParts {
+  /** Runs a command in the cell. */
+  exec(request: ExecRequest): Promise<Exec>;
+  /** The folder in the cell, made if it is not there. What is staged stands beside it for a moment. */
+  readonly root: string;
+  /** Bounds every step of an operation. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * The files of a session. All work on them is done inside the cell, with the rights of its user. Operations may be started
+ * at any time; changes happen one after the other, each whole or not at all.
+ */
+export class Workspace {
+  readonly #guest: FilesGuest;
+  readonly #changes = new Semaphore(1);
+
+  constructor(parts: WorkspaceParts) {
+    this.#guest = new FilesGuest({
+      exec: (request) => parts.exec(request),
+      root: parts.root,
+      timeoutMs: parts.timeoutMs ?? TIMEOUT_MS,
+    });
+  }
+
+  /** All or nothing. What it writes counts as brought by a client, if there is an index. */
+  write(files: readonly CellFile[], index?: SyncIndex): Promise<void> {
+    return this.#changes.run(() => writeFiles(this.#guest, files, index));
+  }
+
+  /** Plain files only; all or nothing. */
+  remove(paths: readonly string[], index?: SyncIndex): Promise<void> {
+    return this.#changes.run(() => removeFiles(this.#guest, paths, index));
+  }
+
+  /** Updates the index too. */
+  sync(request: SyncRequest, index: SyncIndex): Promise<SyncReply> {
+    return this.#changes.run(() => syncFiles(this.#guest, request, index));
+  }
+
+  /** All or nothing. With an index, what it writes counts as brought by a client. */
+  applyPatch(diff: string, index?: SyncIndex): Promise<ApplyPatchReply['results']> {
+    return this.#changes.run(() => patchFiles(this.#guest, diff, index));
+  }
+
+  read(path: string, limitBytes: number): Promise<FsReply> {
+    return readPath(this.#guest, path, limitBytes);
+  }
+
+  snapshot(): Promise<Snapshot> {
+    return takeSnapshot(this.#guest);
+  }
+
+  archive(): AsyncIterable<Uint8Array> {
+    return archiveFiles(this.#guest);
+  }
+
+  /** Ends the helper in the cell, after what is under way. */
+  close(): Promise<void> {
+    return this.#guest.close();
+  }
+}
