@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+import { mkdir, realpath } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Driver } from '../core/driver.ts';
+import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import { LoopVolumes } from '../drivers/volumes/loop-volumes.ts';
+import { MemoryVolumes } from '../drivers/volumes/memory-volumes.ts';
+import { AuditLog, SYSTEM_WALL_CLOCK } from '../policy/audit-log.ts';
+import { RateLimit } from '../policy/rate-limit.ts';
+import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
+import type { SessionStats } from '../sessions/session-stats.ts';
+import { KeptSessions } from '../sessions/sessions.ts';
+import type { Volumes } from '../sessions/volumes.ts';
+import type { Config } from './config.ts';
+import { openMachineGate, readCaBundle } from './machine-gate.ts';
+import { NO_SESSION_STATS } from './session-metrics.ts';
+import { SYSTEM_CLOCK } from './system-clock.ts';
+import { whyNotOnDisk } from './workspaces.ts';
+
+export interface OpenedSessions {
+  /** Undefined where there are none; `problem` says why. */
+  readonly sessions: KeptSessions | undefined;
+  readonly problem: string | undefined;
+  stats(): SessionStats;
+  /** Sessions go on without a server until the next one. */
+  close(): Promise<void>;
+}
+
+/** Takes over the sessions of the last server. A server without sessions still serves everything else. */
+export async function openSessions(config: Config, driver: Driver, log: Log): Promise<OpenedSessions> {
+  const { sessions: settings } = config;
+  if (!settings.enabled) return without('the setting sessions.enabled is false');
+  if (driver.confines === 'commands')
+    return without('the preload driver makes walls around commands, not around a session');
+  if (driver.name === 'subprocess')
+    return without('the subprocess driver has no walls to put a session behind');
+  if (driver.name === 'apple') return without('cells of the apple driver end with the server');
+  const audit =
+    settings.audit.file === undefined
+      ? undefined
+      : new AuditLog({ ...settings.audit, file: settings.audit.file, log, clock: SYSTEM_WALL_CLOCK });
+  const gate = openMachineGate(config, log);
+  const asked = resolve(settings.dir ?? defaultDirectory());
+  try {
+    const dir = await makeDirectory(asked);
+    const volumes = chooseVolumes(config, driver, { directory: join(dir, 'volumes'), log });
+    const sessions = await KeptSessions.open({
+      settings,
+      dir,
+      driver,
+      volumes,
+      gate: () => gate.get(),
+      caBundle: await readCaBundle(),
+      rules: settings.rules,
+      rateLimit: new RateLimit({ ...settings.rateLimit, clock: SYSTEM_CLOCK }),
+      audit,
+      bootId: readBootId(),
+      clock: SYSTEM_SESSION_CLOCK,
+      log,
+    });
+    return {
+      sessions,
+      problem: undefined,
+      stats: () => sessions.stats(),
+      close: async () => {
+        await sessions.close();
+        await gate.close();
+        await audit?.close();
+      },
+    };
+  } catch (error) {
+    await audit?.close();
+    const { message, hint } = toHotcellError(error);
+    log.warn({ dir: asked, error: message, hint }, 'no sessions');
+    return without(message);
+  }
+}
+
+function without(problem: string): OpenedSessions {
+  return { sessions: undefined, problem, stats: () => NO_SESSION_STATS, close: () => Promise.resolve() };
+}
+
+function chooseVolumes(
+  config: Config,
+  driver: Driver,
+  options: { readonly directory: string; readonly log: Log },
+): Volumes {
+  const problem = whyNotOnDisk(config, driver.name);
+  if (problem === undefined) return new LoopVolumes({ ...options, keepForMs: config.sessions.keepVolumesMs });
+  options.log.info({ problem }, 'workspaces are in memory, and dependencies go with their session');
+  return new MemoryVolumes();
+}
+
+/** By its real name: the kernel's table of mounts, which we ask, has no other. */
+async function makeDirectory(asked: string): Promise<string> {
+  try {
+    await mkdir(asked, { recursive: true, mode: 0o700 });
+    return await realpath(asked);
+  } catch (error) {
+    throw new HotcellError('SESSIONS_UNAVAILABLE', `${asked} cannot be used: ${messageOf(error)}`, {
+      hint: 'Mend it, or name another folder (setting sessions.dir).',
+      cause: error,
+    });
+  }
+}
+
+function defaultDirectory(): string {
+  if (process.geteuid?.() === 0) return '/var/lib/hotcell';
+  return join(process.env['XDG_DATA_HOME'] ?? join(homedir(), '.local/share'), 'hotcell');
+}
+
+function readBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,113 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import * as z from 'zod';
+import { ExecResult } from '../wire/session-exec.ts';
+
+/** `foreground`: one at a time, and the shell's folder counts. */
+export const EXEC_KINDS = ['foreground', 'background', 'terminal'] as const;
+export type ExecKind = (typeof EXEC_KINDS)[number];
+
+/** What never changes about a command, beside what stands in columns. */
+const ExecFacts = z.strictObject({
+  timeoutMs: z.number().nullable(),
+  reportChanges: z.boolean(),
+});
+
+const ExecRow = z.object({
+  id: z.string(),
+  session: z.string(),
+  position: z.int(),
+  command: z.string(),
+  kind: z.enum(EXEC_KINDS),
+  started_at: z.number(),
+  deadline: z.number().nullable(),
+  timed_out: z.int().transform((flag) => flag === 1),
+  number: z.int().nullable(),
+  phase: z.enum(['setup', 'command']),
+  output_base: z.int(),
+  facts: z.string().transform((text) => ExecFacts.parse(JSON.parse(text))),
+  result: z
+    .string()
+    .transform((text) => ExecResult.parse(JSON.parse(text)))
+    .nullable(),
+});
+export type ExecRow = z.infer<typeof ExecRow>;
+
+export interface NewExec {
+  readonly id: string;
+  readonly session: string;
+  readonly position: number;
+  readonly command: string;
+  /** SECURITY: the names of the variables only; their values are never stored. */
+  readonly variables: readonly string[];
+  readonly kind: ExecKind;
+  readonly startedAt: number;
+  readonly deadline: number | undefined;
+  readonly facts: z.infer<typeof ExecFacts>;
+}
+
+/** Every statement about commands, prepared once: they are on the way of each command. */
+export class ExecRows {
+  readonly #db: DatabaseSync;
+  readonly #insert: StatementSync;
+  readonly #begin: StatementSync;
+  readonly #setDeadline: StatementSync;
+  readonly #setTimedOut: StatementSync;
+  readonly #end: StatementSync;
+  readonly #remove: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#insert = db.prepare(
+      `INSERT INTO execs (id, session, position, command, variables, kind, started_at, deadline, phase, output_base, facts)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'command', 0, ?)`,
+    );
+    this.#begin = db.prepare('UPDATE execs SET number = ?, phase = ?, output_base = ? WHERE id = ?');
+    this.#setDeadline = db.prepare('UPDATE execs SET deadline = ? WHERE id = ?');
+    this.#setTimedOut = db.prepare('UPDATE execs SET timed_out = 1 WHERE id = ?');
+    this.#end = db.prepare('UPDATE execs SET result = ? WHERE id = ?');
+    this.#remove = db.prepare('DELETE FROM execs WHERE id = ?');
+  }
+
+  /** Before the command starts. */
+  add(exec: NewExec): void {
+    this.#insert.run(
+      exec.id,
+      exec.session,
+      exec.position,
+      exec.command,
+      JSON.stringify(exec.variables),
+      exec.kind,
+      exec.startedAt,
+      exec.deadline ?? null,
+      JSON.stringify(exec.facts),
+    );
+  }
+
+  /** What the cell calls it, and where in the output of the exec that of this command begins. */
+  begin(id: string, started: { number: number; phase: 'setup' | 'command'; outputBase: number }): void {
+    this.#begin.run(started.number, started.phase, started.outputBase, id);
+  }
+
+  setDeadline(id: string, deadline: number): void {
+    this.#setDeadline.run(deadline, id);
+  }
+
+  /** It was asked to end: whatever it says from now on, its time was up. */
+  setTimedOut(id: string): void {
+    this.#setTimedOut.run(id);
+  }
+
+  end(id: string, result: ExecResult): void {
+    this.#end.run(JSON.stringify(result), id);
+  }
+
+  remove(id: string): void {
+    this.#remove.run(id);
+  }
+
+  /** In order of their start. */
+  of(session: string): ExecRow[] {
+    const rows = this.#db.prepare('SELECT * FROM execs WHERE session = ? ORDER BY position').all(session);
+    return rows.map((row) => ExecRow.parse(row));
+  }
+}

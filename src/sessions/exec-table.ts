@@ -1,0 +1,131 @@
+import { messageOf } from '../core/errors.ts';
+import { ExecOutput } from './exec-output.ts';
+import type { ExecRow } from './exec-rows.ts';
+import type { ExecSite } from './exec-site.ts';
+import { CommandExec } from './session-exec.ts';
+
+/** The commands of a session that are remembered: in memory, in the store, and their output on disk. */
+export class ExecTable {
+  readonly #sessionId: string;
+  readonly #site: ExecSite;
+  /** In order of their start. */
+  readonly #execs = new Map<string, CommandExec>();
+  readonly #living = new Set<CommandExec>();
+  #position = 0;
+  #endedDiskBytes = 0;
+
+  constructor(sessionId: string, site: ExecSite) {
+    this.#sessionId = sessionId;
+    this.#site = site;
+  }
+
+  find(id: string): CommandExec | undefined {
+    return this.#execs.get(id);
+  }
+
+  all(): CommandExec[] {
+    return [...this.#execs.values()];
+  }
+
+  /** Those that have not ended. */
+  living(): CommandExec[] {
+    return [...this.#living];
+  }
+
+  countRunningBeside(): number {
+    let count = 0;
+    for (const { identity } of this.#living) if (identity.kind !== 'foreground') count++;
+    return count;
+  }
+
+  /** One that waits. */
+  add(exec: CommandExec): void {
+    this.#execs.set(exec.id, exec);
+    this.#living.add(exec);
+  }
+
+  drop(exec: CommandExec): void {
+    this.#execs.delete(exec.id);
+    this.#living.delete(exec);
+  }
+
+  /** One that is about to begin: in the store before anything of it exists. */
+  note(exec: CommandExec, facts: { variables: readonly string[]; reportChanges: boolean }): void {
+    const { id, command, kind, timeoutMs } = exec.identity;
+    this.#site.rows.add({
+      id,
+      session: this.#sessionId,
+      position: ++this.#position,
+      command,
+      variables: facts.variables,
+      kind,
+      startedAt: exec.startedAt,
+      deadline: exec.deadlineAt,
+      facts: { timeoutMs: timeoutMs ?? null, reportChanges: facts.reportChanges },
+    });
+    this.add(exec);
+  }
+
+  begin(exec: CommandExec, begun: { number: number; phase: 'setup' | 'command'; outputBase: number }): void {
+    this.#site.rows.begin(exec.id, begun);
+  }
+
+  /** It never began. */
+  forget(exec: CommandExec): void {
+    this.#site.rows.remove(exec.id);
+    this.drop(exec);
+  }
+
+  /** It has ended: those that ended longest ago make room. */
+  settle(exec: CommandExec): void {
+    this.#living.delete(exec);
+    this.#endedDiskBytes += exec.output.diskBytes;
+    const { execsKept, output } = this.#site.settings;
+    for (const old of this.#execs.values()) {
+      const ended = this.#execs.size - this.#living.size;
+      if (ended <= execsKept && this.#endedDiskBytes <= output.sessionBytes) return;
+      if (old.state === 'ended' && old !== exec) this.#remove(old);
+    }
+  }
+
+  #remove(exec: CommandExec): void {
+    this.#endedDiskBytes -= exec.output.diskBytes;
+    this.forget(exec);
+    exec.output.remove().catch((error: unknown) => {
+      this.#site.log.warn({ exec: exec.id, error: messageOf(error) }, 'old output cannot be removed');
+    });
+  }
+
+  /** What an earlier life of the server has left. */
+  async restore(rows: readonly ExecRow[]): Promise<{ row: ExecRow; exec: CommandExec }[]> {
+    const restored: { row: ExecRow; exec: CommandExec }[] = [];
+    for (const row of rows) {
+      const exec = await this.#revive(row);
+      this.#position = row.position;
+      this.add(exec);
+      if (exec.state === 'ended') {
+        this.#living.delete(exec);
+        this.#endedDiskBytes += exec.output.diskBytes;
+      }
+      restored.push({ row, exec });
+    }
+    return restored;
+  }
+
+  async #revive(row: ExecRow): Promise<CommandExec> {
+    const { id, command, kind, result } = row;
+    const identity = { id, command, kind, timeoutMs: row.facts.timeoutMs ?? undefined };
+    if (result !== null) {
+      const exec = new CommandExec(identity, this.#site, ExecOutput.recall(id, this.#site, result));
+      exec.recall(row.started_at, result);
+      return exec;
+    }
+    const exec = new CommandExec(identity, this.#site, await ExecOutput.reopen(id, this.#site));
+    exec.goOn({
+      startedAt: row.started_at,
+      deadlineAt: row.deadline ?? undefined,
+      timedOut: row.timed_out,
+    });
+    return exec;
+  }
+}

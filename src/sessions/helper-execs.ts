@@ -1,0 +1,87 @@
+import type { Cell } from '../core/cell.ts';
+import type { Exec, ExecRequest } from '../core/exec.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import type { SessionRows } from './session-rows.ts';
+
+interface HelperParts {
+  readonly sessionId: string;
+  readonly cell: Cell;
+  readonly rows: SessionRows;
+  readonly log: Log;
+}
+
+/**
+ * Our own commands in a cell, beside those of the user. They are noted, because a server after us cannot go on with them:
+ * it ends them and starts its own.
+ */
+export class HelperExecs {
+  readonly #parts: HelperParts;
+  #isLetGo = false;
+
+  constructor(parts: HelperParts) {
+    this.#parts = parts;
+  }
+
+  async start(request: ExecRequest): Promise<Exec> {
+    const { cell, rows, sessionId } = this.#parts;
+    const exec = await cell.exec(request);
+    rows.addHelper(sessionId, exec.id);
+    void exec.ended.then(() => this.#onEnded(exec));
+    return exec;
+  }
+
+  #onEnded(exec: Exec): void {
+    const { rows, sessionId, log } = this.#parts;
+    if (this.#isLetGo) return;
+    try {
+      rows.removeHelper(sessionId, exec.id);
+      exec.forget();
+    } catch (error) {
+      log.error({ error: messageOf(error) }, 'the end of a helper cannot be stored');
+    }
+  }
+
+  /** Runs a short one to its end. Returns its exit code and what it said. */
+  async run(request: ExecRequest, stdin?: Uint8Array): Promise<{ ok: boolean; words: string }> {
+    const exec = await this.start(request);
+    if (stdin !== undefined) exec.write(stdin);
+    exec.closeStdin();
+    let words = '';
+    for await (const event of exec.events) {
+      if (event.type === 'exit') {
+        return { ok: event.outcome.kind === 'exited' && event.outcome.code === 0, words };
+      }
+      if (words.length < 1024) words += new TextDecoder().decode(event.bytes);
+    }
+    return { ok: false, words };
+  }
+
+  /** Ends those of the server before us, and commands that it had just started when it was killed. */
+  async endInherited(lastKnown: number): Promise<void> {
+    const { cell, rows, sessionId } = this.#parts;
+    const noted = rows.helpers(sessionId);
+    const first = Math.max(lastKnown, ...noted) + 1;
+    const perhaps = Array.from({ length: JUST_STARTED }, (_, index) => first + index);
+    await Promise.all([...noted, ...perhaps].map((number) => this.#endOne(cell.resume(number, 0))));
+    rows.clearHelpers(sessionId);
+  }
+
+  async #endOne(exec: Exec | undefined): Promise<void> {
+    if (exec === undefined) return;
+    try {
+      await exec.kill('cancelled');
+      for await (const event of exec.events) if (event.type === 'exit') break;
+      exec.forget();
+    } catch (error) {
+      this.#parts.log.warn({ error: messageOf(error) }, 'a helper of the last server could not be ended');
+    }
+  }
+
+  letGo(): void {
+    this.#isLetGo = true;
+  }
+}
+
+/** How many commands a server can have started without having noted their numbers: one is usual, this is plenty. */
+const JUST_STARTED = 16;

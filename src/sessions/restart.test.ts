@@ -1,0 +1,269 @@
+import { appendFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { HotcellError } from '../core/errors.ts';
+import type { ScriptedCommand } from './scripted-command.ts';
+import { SessionDesk, begin } from './session-desk.ts';
+import type { KeptSessions } from './sessions.ts';
+
+const SECOND = 1000;
+const NEVER = new AbortController().signal;
+
+const commandOf = (desk: SessionDesk, index: number): ScriptedCommand => {
+  const command = desk.host.cells[0]?.users[index];
+  if (command === undefined) throw new Error('no such command');
+  return command;
+};
+
+describe.each([
+  ['an orderly stop', (desk: SessionDesk, sessions: KeptSessions) => desk.stop(sessions)],
+  ['a crash', (desk: SessionDesk, sessions: KeptSessions) => desk.crash(sessions)],
+])('after %s', (_name, end) => {
+  test('[RS-22] sessions are there, commands go on, their output is whole, and waits for nobody', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before, { user_id: 'ann' });
+    desk.host.program = (command) => {
+      if (command.text === 'cd sub') command.exit(0, { cwd: '/workspace/shop/sub' });
+    };
+    const moved = await (await begin(session, 'cd sub')).result;
+    const running = await begin(session, 'long', { timeout_s: 100 });
+    const server = await begin(session, 'server', { background: true });
+    commandOf(desk, 1).say('before ');
+    await vi.waitFor(() => expect(running.outputBytes).toBe(7));
+    await end(desk, before);
+    expect(desk.host.alive).toHaveLength(1);
+    commandOf(desk, 1).say('between ', 'stderr');
+    await desk.clock.advance(10 * SECOND);
+
+    const after = await desk.open();
+    expect(after.stats()).toMatchObject({ open: 1, adopted: 1 });
+    const found = after.find(desk.caller, session.id);
+    expect(found.describe()).toMatchObject({ user_id: 'ann', cwd: '/workspace/shop/sub', state: 'running' });
+    expect(found.execs().map(({ state }) => state)).toEqual(['ended', 'running', 'running']);
+    expect((await found.findExec(moved.exec_id).reply()).end.reason).toBe('exit');
+    await expect(begin(found, 'next', { on_busy: 'reject' })).rejects.toMatchObject({ code: 'SESSION_BUSY' });
+    found.findExec(server.id).write(Buffer.from('still open'));
+    expect(commandOf(desk, 2).stdin).toBe('still open');
+    commandOf(desk, 1).say('after');
+    commandOf(desk, 1).exit(7);
+    expect(await found.findExec(running.id).reply()).toMatchObject({
+      exit_code: 7,
+      stdout: 'before after',
+      stderr: 'between ',
+      duration_ms: 10_000,
+    });
+    await begin(found, 'next', { on_busy: 'reject' });
+    expect(commandOf(desk, 3).request.cwd).toBe('/workspace/shop/sub');
+  });
+
+  test('[RS-22] a command that ended meanwhile is told with all it said', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before);
+    const exec = await begin(session, 'long');
+    await end(desk, before);
+    commandOf(desk, 0).say('x'.repeat(100_000));
+    commandOf(desk, 0).exit(5, { cwd: '/tmp' });
+    const after = await desk.open();
+    const found = after.find(desk.caller, session.id);
+    const reply = await found.findExec(exec.id).reply();
+    expect(reply).toMatchObject({
+      exit_code: 5,
+      stdout_bytes: 100_000,
+      cwd: '/tmp',
+      end: { reason: 'exit' },
+    });
+    expect(reply.stdout).toBe('x'.repeat(100_000));
+    await vi.waitFor(() => expect(commandOf(desk, 0).heard).toContain('forget'));
+  });
+
+  test('[RS-22] [RS-07] the time of a command counts from its start', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before);
+    await begin(session, 'in time', { timeout_s: 60, background: true });
+    await begin(session, 'late', { timeout_s: 60, background: true });
+    const stubborn = await begin(session, 'stubborn', { timeout_s: 90, background: true });
+    commandOf(desk, 2).onTerminate = () => {};
+    await desk.clock.advance(50 * SECOND);
+    await end(desk, before);
+    commandOf(desk, 0).exit(0);
+    await desk.clock.advance(30 * SECOND);
+    const after = await desk.open();
+    const found = after.find(desk.caller, session.id);
+    // The cell gets a moment to say that a command ended by itself.
+    await desk.clock.advance(0.9 * SECOND);
+    expect(commandOf(desk, 1).heard).toEqual([]);
+    await desk.clock.advance(8.1 * SECOND);
+    expect(found.execs().map(({ result }) => result?.end.reason)).toEqual(['exit', 'timeout', undefined]);
+    await desk.clock.advance(2 * SECOND);
+    expect(commandOf(desk, 2).heard.at(-1)).toBe('terminate');
+    await desk.clock.advance(5 * SECOND);
+    expect((await found.findExec(stubborn.id).result).end).toMatchObject({
+      reason: 'timeout',
+      signal: 'SIGKILL',
+    });
+  });
+
+  test('[RS-22] a paused session is paused, and its commands have the time they had', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before);
+    await begin(session, 'long', { timeout_s: 60 });
+    await desk.clock.advance(50 * SECOND);
+    await session.pause();
+    await end(desk, before);
+    await desk.clock.advance(500 * SECOND);
+    const after = await desk.open();
+    const found = after.find(desk.caller, session.id);
+    expect([found.describe().state, desk.host.cells[0]?.isFrozen]).toEqual(['paused', true]);
+    await desk.clock.advance(100 * SECOND);
+    expect(commandOf(desk, 0).heard).toEqual(['eof']);
+    await found.resume();
+    await desk.clock.advance(9 * SECOND);
+    expect(commandOf(desk, 0).heard).toEqual(['eof']);
+    await desk.clock.advance(2 * SECOND);
+    expect(commandOf(desk, 0).heard).toContain('terminate');
+  });
+});
+
+test('[RS-22] a server that stops tells nobody of an end that was none', async () => {
+  await using desk = new SessionDesk();
+  const before = await desk.open();
+  const session = await desk.create(before);
+  const goesOn = await begin(session, 'goes on', { background: true });
+  const endsJustNow = await begin(session, 'ends just now');
+  const seen: string[] = [];
+  const followed = (async () => {
+    for await (const event of goesOn.follow(0, NEVER)) seen.push(event.type);
+    seen.push('over');
+  })();
+  const replied = endsJustNow.reply();
+  for (const exec of [goesOn, endsJustNow]) void exec.result.then(({ end }) => seen.push(end.reason));
+  await Promise.allSettled([before.close(), replied]);
+  commandOf(desk, 1).exit(0);
+  await followed;
+  await desk.driver.close();
+  await desk.clock.advance(SECOND);
+  expect(seen).toEqual(['over']);
+  await expect(replied).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+  const found = (await desk.open()).find(desk.caller, session.id);
+  expect((await found.findExec(endsJustNow.id).result).end.reason).toBe('exit');
+  expect(found.findExec(goesOn.id).describe().state).toBe('running');
+});
+
+describe('what is gone', () => {
+  test('[RS-22] a session whose cell is gone is reported as gone with the reason', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const [one, other] = [
+      await desk.create(before, { project_id: 'one' }),
+      await desk.create(before, { project_id: 'other' }),
+    ];
+    await desk.stop(before);
+    for (const cell of desk.host.cells.slice(0, 1)) cell.isGone = true;
+    const after = await desk.open();
+    expect(() => after.find(desk.caller, one.id)).toThrow(
+      expect.objectContaining({ code: 'SESSION_ENDED', message: expect.stringContaining('(cell_lost)') }),
+    );
+    expect(desk.volumes.events.slice(-2)).toEqual(['release all', 'reclaim all but 1']);
+    await desk.stop(after);
+    for (const cell of desk.host.cells) cell.isGone = true;
+    const later = await desk.open({ bootId: 'second' });
+    expect(() => later.find(desk.caller, other.id)).toThrow(/\(host_restarted\)/);
+    expect(later.stats().ended).toEqual({ host_restarted: 1 });
+  });
+
+  test('[RS-22] a command that the cell does not know has ended with the server', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before);
+    const exec = await begin(session, 'long');
+    await desk.crash(before);
+    desk.host.cells[0]?.commands.clear();
+    const after = await desk.open();
+    const found = after.find(desk.caller, session.id);
+    const { end, cwd } = await found.findExec(exec.id).result;
+    expect([end.reason, cwd]).toEqual(['server_restarted', '/workspace/shop']);
+    await begin(found, 'next', { on_busy: 'reject' });
+  });
+
+  test('[RS-22] a driver that cannot serve at present costs no session', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before);
+    await desk.stop(before);
+    const down = { code: 'DRIVER_UNAVAILABLE' };
+    const failing = { adopt: () => Promise.reject(new HotcellError('DRIVER_UNAVAILABLE', 'no engine')) };
+    const broken = Object.assign(Object.create(desk.driver) as typeof desk.driver, failing);
+    await expect(desk.open({ driver: broken })).rejects.toMatchObject(down);
+    const after = await desk.open();
+    expect(after.find(desk.caller, session.id).describe().state).toBe('running');
+  });
+
+  test('[SC-02] a server that dies while it makes or ends a session leaves nothing', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const ending = await desk.create(before, { project_id: 'ending' });
+    before.store.sessions.beginEnd(ending.id, {
+      at: desk.clock.now(),
+      reason: 'deleted',
+      message: 'deleted on request',
+    });
+    const making = await desk.create(before, { project_id: 'making' });
+    const { facts, tenant } = making;
+    before.store.sessions.remove(making.id);
+    before.store.sessions.begin({ id: making.id, tenant, facts, cwd: '', allow: undefined });
+    await desk.crash(before);
+    const after = await desk.open();
+    expect(desk.host.alive).toEqual([]);
+    expect(after.store.sessions.living()).toEqual([]);
+    expect(desk.volumes.events.slice(-3)).toEqual([
+      'release dependencies',
+      'release nothing',
+      'reclaim all but 0',
+    ]);
+    expect(() => after.find(desk.caller, ending.id)).toThrow(/\(deleted\)/);
+    expect(() => after.find(desk.caller, making.id)).toThrow(
+      expect.objectContaining({ code: 'SESSION_UNKNOWN' }),
+    );
+  });
+
+  test('[SC-02] commands of ours, and those that had just been started, are ended', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before);
+    const helper = await session.parts.helpers.start({ argv: ['perl', 'helper'], env: {} });
+    const unnoted = await begin(session, 'unnoted');
+    before.store.execs.remove(unnoted.id);
+    await desk.crash(before);
+    const after = await desk.open();
+    const commands = desk.host.cells[0]?.all ?? [];
+    expect(commands.filter(({ isEnded }) => !isEnded)).toEqual([]);
+    expect(commands.find(({ id }) => id === helper.id)?.heard).toEqual(['kill cancelled', 'forget']);
+    expect(after.store.sessions.helpers(session.id)).toEqual([]);
+  });
+
+  test('[SC-02] [RS-05] a torn log loses nothing: the cell says the rest again', async () => {
+    await using desk = new SessionDesk();
+    const before = await desk.open();
+    const session = await desk.create(before);
+    const exec = await begin(session, 'talk');
+    const command = commandOf(desk, 0);
+    command.say('whole ');
+    await vi.waitFor(() => expect(command.noted).toBe(6));
+    await desk.crash(before);
+    command.say('torn and more');
+    const [label = ''] = readdirSync(join(desk.folder, 'output'));
+    const folder = join(desk.folder, 'output', label, exec.id);
+    appendFileSync(join(folder, readdirSync(folder)[0] ?? ''), Buffer.from([0, 0, 0, 0, 13, 116, 111]));
+    const after = await desk.open();
+    const found = after.find(desk.caller, session.id).findExec(exec.id);
+    command.exit(0);
+    expect((await found.reply()).stdout).toBe('whole torn and more');
+    const events: number[] = [];
+    for await (const event of found.follow(3, NEVER)) events.push(event.from);
+    expect(events).toEqual([3, 19]);
+  });
+});

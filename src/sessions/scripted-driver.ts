@@ -1,0 +1,202 @@
+import type { Cell, CellSpec, Isolation } from '../core/cell.ts';
+import type { Driver } from '../core/driver.ts';
+import type { Enforcement } from '../core/enforcement.ts';
+import { HotcellError } from '../core/errors.ts';
+import type { Exec, ExecRequest } from '../core/exec.ts';
+import { ScriptedCommand, ScriptedExec } from './scripted-command.ts';
+
+const NOBODY: Enforcement = {
+  cpus: 'nobody',
+  memoryBytes: 'nobody',
+  processes: 'nobody',
+  diskBytes: 'nobody',
+  openFiles: 'nobody',
+  wallTimeMs: 'nobody',
+  outputBytes: 'nobody',
+  network: 'nobody',
+  filesystem: 'nobody',
+  identity: 'nobody',
+  processView: 'nobody',
+  syscalls: 'nobody',
+};
+const ISOLATION: Isolation = { driver: 'scripted', runtime: 'none', enforcement: NOBODY };
+
+/** For tests: what is inside a cell, with or without a server. */
+export class ScriptedInside {
+  readonly id: string;
+  readonly spec: CellSpec;
+  readonly commands = new Map<number, ScriptedCommand>();
+  readonly all: ScriptedCommand[] = [];
+  isFrozen = false;
+  isGone = false;
+  lastId = 0;
+
+  constructor(id: string, spec: CellSpec) {
+    this.id = id;
+    this.spec = spec;
+  }
+
+  /** Commands that users sent. */
+  get users(): ScriptedCommand[] {
+    return this.all.filter(({ request }) => request.env['BASH_ENV'] !== undefined);
+  }
+}
+
+/** For tests: all cells of a host; servers come and go. */
+export class ScriptedHost {
+  readonly cells: ScriptedInside[] = [];
+  /** What commands of users do once they are started. */
+  program: (command: ScriptedCommand) => void = () => {};
+
+  get alive(): ScriptedInside[] {
+    return this.cells.filter(({ isGone }) => !isGone);
+  }
+}
+
+class ScriptedCell implements Cell {
+  readonly id: string;
+  readonly name: string;
+  readonly record: string;
+  readonly workdir = '/tmp';
+  readonly isolation = ISOLATION;
+  readonly main = undefined;
+  readonly limitMemory = undefined;
+  readonly gone: Promise<void>;
+  readonly #inside: ScriptedInside;
+  readonly #host: ScriptedHost;
+  #markGone: () => void = () => {};
+
+  constructor(inside: ScriptedInside, host: ScriptedHost) {
+    this.#inside = inside;
+    this.#host = host;
+    this.id = inside.id;
+    this.name = inside.spec.name;
+    this.record = `record-${inside.id}`;
+    this.gone = new Promise((resolve) => (this.#markGone = resolve));
+  }
+
+  get files(): never {
+    throw new Error('nobody here has files');
+  }
+
+  exec(request: ExecRequest): Promise<Exec> {
+    const inside = this.#inside;
+    if (inside.isGone) return Promise.reject(new HotcellError('CELL_LOST', 'gone'));
+    const command = new ScriptedCommand(++inside.lastId, request);
+    inside.commands.set(command.id, command);
+    inside.all.push(command);
+    const exec = new ScriptedExec(command, () => inside.commands.delete(command.id));
+    command.attach(exec, 0);
+    if (request.env['BASH_ENV'] !== undefined) this.#host.program(command);
+    else if (request.argv[0] === 'bash') command.exit(0);
+    return Promise.resolve(exec);
+  }
+
+  resume(id: number, fromByte: number): Exec | undefined {
+    const command = this.#inside.commands.get(id);
+    if (command === undefined) return undefined;
+    const exec = new ScriptedExec(command, () => this.#inside.commands.delete(id));
+    command.attach(exec, fromByte);
+    return exec;
+  }
+
+  freeze(): Promise<void> {
+    this.#inside.isFrozen = true;
+    return Promise.resolve();
+  }
+
+  thaw(): Promise<void> {
+    this.#inside.isFrozen = false;
+    return Promise.resolve();
+  }
+
+  usage(): Promise<{ cpuMs: number; memoryBytes: undefined; processes: number }> {
+    const running = [...this.#inside.commands.values()].filter(({ isEnded }) => !isEnded);
+    return Promise.resolve({ cpuMs: 1, memoryBytes: undefined, processes: running.length });
+  }
+
+  /** As somebody outside would end it. */
+  lose(): void {
+    this.#inside.isGone = true;
+    for (const command of this.#inside.commands.values()) command.lose(new HotcellError('CELL_LOST', 'gone'));
+    this.#markGone();
+  }
+
+  /** The server is gone. */
+  detach(): void {
+    for (const command of this.#inside.commands.values()) {
+      command.detach(new HotcellError('CELL_LOST', 'the server lets go'));
+    }
+  }
+
+  dispose(): Promise<void> {
+    this.lose();
+    return this.gone;
+  }
+}
+
+/** For tests: one server's driver. */
+export class ScriptedDriver implements Driver {
+  readonly name = 'scripted';
+  readonly confines = 'cells';
+  readonly cells: ScriptedCell[] = [];
+  readonly #host: ScriptedHost;
+  /** Called before a cell is made; may wait or fail. */
+  beforeCreate: () => Promise<void> = () => Promise.resolve();
+
+  constructor(host: ScriptedHost) {
+    this.#host = host;
+  }
+
+  probe(): Promise<never> {
+    return Promise.reject(new Error('nobody asks for it here'));
+  }
+
+  async create(spec: CellSpec): Promise<Cell> {
+    await this.beforeCreate();
+    const inside = new ScriptedInside(String(this.#host.cells.length + 1), spec);
+    this.#host.cells.push(inside);
+    return this.#hold(inside);
+  }
+
+  async adopt(record: string): Promise<Cell> {
+    const inside = this.#host.alive.find(({ id }) => record === `record-${id}`);
+    if (inside === undefined) throw new HotcellError('CELL_LOST', 'there is no such cell any more');
+    inside.isFrozen = false;
+    return Promise.resolve(this.#hold(inside));
+  }
+
+  #hold(inside: ScriptedInside): ScriptedCell {
+    const cell = new ScriptedCell(inside, this.#host);
+    this.cells.push(cell);
+    return cell;
+  }
+
+  reclaimLasting(_keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
+    const removed = this.#host.alive.filter(({ id }) => !keep.has(id));
+    for (const inside of removed) inside.isGone = true;
+    return Promise.resolve(removed.map(({ id }) => id));
+  }
+
+  list(): [] {
+    return [];
+  }
+
+  imageName(): string {
+    return 'scripted';
+  }
+
+  problem(): undefined {
+    return undefined;
+  }
+
+  reclaim(): Promise<[]> {
+    return Promise.resolve([]);
+  }
+
+  /** In whatever way the server ends: cells stay, and nobody listens any more. */
+  close(): Promise<void> {
+    for (const cell of this.cells) cell.detach();
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,156 @@
+import { HotcellError } from '../core/errors.ts';
+import type { SessionExecRequest } from '../wire/session-exec.ts';
+import type { TerminalRequest } from './api.ts';
+import { toKilledEnd, type KilledBy } from './exec-end.ts';
+import { toCwd } from './exec-plan.ts';
+import { ExecQueue } from './exec-queue.ts';
+import { ExecRunner, type CommandsHost, type Launch } from './exec-runner.ts';
+import type { ExecSite } from './exec-site.ts';
+import { ExecTable } from './exec-table.ts';
+import { newExecId } from './ids.ts';
+import { CommandExec } from './session-exec.ts';
+
+/** The commands of one session: who runs, who waits, and what becomes of them. */
+export class SessionCommands {
+  readonly table: ExecTable;
+  readonly #host: CommandsHost;
+  readonly #queue: ExecQueue;
+  readonly #runner: ExecRunner;
+
+  constructor(host: CommandsHost) {
+    this.#host = host;
+    this.#queue = new ExecQueue(host.site.settings.queue);
+    this.table = new ExecTable(host.sessionId, host.site);
+    this.#runner = new ExecRunner(host, this.table);
+  }
+
+  /** Resolves when the command has begun. */
+  async exec(request: SessionExecRequest, signal: AbortSignal): Promise<CommandExec> {
+    const { site } = this.#host;
+    this.#host.requireReady();
+    const timeoutMs = toTimeoutMs(request.timeout_s, site);
+    const kind = request.background ? 'background' : 'foreground';
+    const exec = new CommandExec({ id: newExecId(), command: request.command, kind, timeoutMs }, site);
+    if (request.background) {
+      this.#requireRoomBeside();
+      await this.#runner.launch(this.#toLaunch(exec, request));
+      return exec;
+    }
+    if (!(await this.#waitForTurn(exec, request.on_busy, signal))) return exec;
+    try {
+      await this.#runner.launch(this.#toLaunch(exec, request));
+      void exec.result.then(() => this.#queue.leave());
+      return exec;
+    } catch (error) {
+      this.#queue.leave();
+      throw error;
+    }
+  }
+
+  async openTerminal(request: TerminalRequest): Promise<CommandExec> {
+    this.#host.requireReady();
+    this.#requireRoomBeside();
+    const { size, env } = request;
+    // Through a shell, so that it finds the same programs as commands do.
+    const command = request.command ?? 'exec bash -i';
+    const identity = { id: newExecId(), command, kind: 'terminal', timeoutMs: undefined } as const;
+    const exec = new CommandExec(identity, this.#host.site);
+    const wish = { command, cwd: this.#host.cwd(), env, terminal: size };
+    await this.#runner.launch({ ...BESIDE, exec, wish });
+    return exec;
+  }
+
+  #toLaunch(exec: CommandExec, request: SessionExecRequest): Launch {
+    const { place, setup } = this.#host;
+    return {
+      exec,
+      wish: {
+        command: request.command,
+        cwd: toCwd(request, { cwd: this.#host.cwd(), workspace: place.workspace }),
+        env: request.env,
+      },
+      insists: request.cwd !== undefined,
+      stdin: request.stdin,
+      keepsInput: request.background && request.stdin === undefined,
+      reportChanges: request.report_changed_files,
+      setup,
+      dotenv: true,
+    };
+  }
+
+  #requireRoomBeside(): void {
+    const { beside } = this.#host.site.settings;
+    if (this.table.countRunningBeside() < beside) return;
+    throw new HotcellError(
+      'SESSION_BUSY',
+      `${beside} background commands and terminals run in this session already`,
+    );
+  }
+
+  /** False: it was killed before its turn came. */
+  async #waitForTurn(exec: CommandExec, onBusy: 'wait' | 'reject', signal: AbortSignal): Promise<boolean> {
+    const both = this.#queue.isBusy ? AbortSignal.any([signal, exec.unqueue.signal]) : signal;
+    const turn = this.#queue.enter(onBusy, both);
+    if (turn === undefined) return true;
+    this.table.add(exec);
+    try {
+      await turn;
+      return true;
+    } catch (error) {
+      this.table.drop(exec);
+      if (exec.killedBy !== 'request') throw error;
+      exec.end(toKilledEnd('request'), undefined, { cwd: this.#host.cwd(), refusals: [] });
+      return false;
+    }
+  }
+
+  /** After a restart of the server: takes up what the cell still knows, and ends the rest. Returns the last number in use. */
+  async restore(isPaused: boolean): Promise<number> {
+    const { site, sessionId } = this.#host;
+    let last = 0;
+    for (const { row, exec } of await this.table.restore(site.rows.of(sessionId))) {
+      last = Math.max(last, row.number ?? 0);
+      if (exec.state === 'ended') continue;
+      this.#runner.resume(row, exec, isPaused);
+      if (row.kind === 'foreground' && this.#queue.enter('reject', NEVER) === undefined) {
+        void exec.result.then(() => this.#queue.leave());
+      }
+    }
+    return last;
+  }
+
+  /** Ends all commands in the foreground; returns their ids. */
+  async killForeground(): Promise<string[]> {
+    const execs = this.table.living().filter(({ identity }) => identity.kind === 'foreground');
+    // Those who wait first: they must not begin meanwhile.
+    const inOrder = execs.toSorted(
+      (one, other) => Number(other.state === 'waiting') - Number(one.state === 'waiting'),
+    );
+    await Promise.all(inOrder.map((exec) => exec.kill()));
+    return execs.map(({ id }) => id);
+  }
+
+  /** The session ends: whoever waits is sent away with `error`, whoever runs ends with the cell. */
+  condemn(by: KilledBy | undefined, error: HotcellError): void {
+    for (const exec of this.table.living()) exec.condemn(by, error);
+  }
+}
+
+const NEVER = new AbortController().signal;
+const BESIDE = {
+  insists: false,
+  stdin: undefined,
+  keepsInput: true,
+  reportChanges: false,
+  setup: false,
+  dotenv: true,
+} as const;
+
+function toTimeoutMs(seconds: number | undefined, { settings }: ExecSite): number {
+  if (seconds === undefined) return settings.timeoutMs;
+  const most = settings.ceilings.timeoutMs;
+  if (seconds * 1000 <= most) return seconds * 1000;
+  throw new HotcellError('LIMIT_TOO_HIGH', `timeout_s: at most ${most / 1000} here, got ${seconds}`, {
+    field: 'timeout_s',
+  });
+}

@@ -1,0 +1,332 @@
+import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
+import type { Exec, ExecEvent, TerminalSize } from '../core/exec.ts';
+import type { EgressRefusal } from '../wire/egress.ts';
+import type {
+  ChangedFile,
+  ExecReply,
+  ExecResult,
+  OutputReply,
+  SessionExecReply,
+} from '../wire/session-exec.ts';
+import type { OutputEvent, SessionExec } from './api.ts';
+import { ExecDeadline } from './exec-deadline.ts';
+import { toEndReport, toKilledEnd, toLostEnd, type EndReport, type KilledBy } from './exec-end.ts';
+import type { ExecKind } from './exec-rows.ts';
+import type { ExecSite } from './exec-site.ts';
+import { ExecOutput } from './exec-output.ts';
+import { toIsoTime } from './session-clock.ts';
+
+export type ExitEvent = Extract<ExecEvent, { type: 'exit' }>;
+
+/** What is known of a command before it begins. */
+export interface ExecIdentity {
+  readonly id: string;
+  readonly command: string;
+  readonly kind: ExecKind;
+  readonly timeoutMs: number | undefined;
+}
+
+/** What belongs into the result beside the end. */
+export interface EndFacts {
+  readonly cwd: string;
+  readonly cwdNote?: string;
+  readonly refusals: readonly EgressRefusal[];
+  readonly changedFiles?: readonly ChangedFile[];
+}
+
+/** The cell has told the end of a command, or is lost. */
+export type Ending = { readonly exit: ExitEvent } | { readonly report: EndReport };
+
+/** After a restart the cell gets time to say that a command ended by itself before its time was up. */
+const SAY_SO_MS = 1000;
+
+/** One command of a session: what was asked for, its output, its end. Who decides what it runs is `SessionCommands`. */
+export class CommandExec implements SessionExec {
+  readonly id: string;
+  readonly result: Promise<ExecResult>;
+  readonly identity: ExecIdentity;
+  readonly output: ExecOutput;
+  /** Aborted to take it out of the queue. */
+  readonly unqueue = new AbortController();
+  readonly #site: ExecSite;
+  readonly #deadline: ExecDeadline;
+  readonly #settle: (result: ExecResult) => void;
+  #startedAt: number;
+  #deadlineAt: number | undefined;
+  #state: ExecReply['state'] = 'waiting';
+  #ended: ExecResult | undefined;
+  #running: Exec | undefined;
+  #acceptsInput = false;
+  #killedBy: KilledBy | undefined;
+  #wasTimedOut = false;
+  #isLetGo = false;
+  #viewers = 0;
+
+  constructor(identity: ExecIdentity, site: ExecSite, output?: ExecOutput) {
+    const { promise, resolve } = Promise.withResolvers<ExecResult>();
+    this.id = identity.id;
+    this.identity = identity;
+    this.result = promise;
+    this.#settle = resolve;
+    this.#site = site;
+    this.output = output ?? ExecOutput.create(identity.id, site);
+    this.#startedAt = site.clock.now();
+    this.#deadline = new ExecDeadline({
+      clock: site.clock,
+      graceMs: site.settings.graceMs,
+      terminate: () => this.#terminate(),
+      kill: () => this.#kill('wallTimeMs'),
+    });
+  }
+
+  get state(): ExecReply['state'] {
+    return this.#state;
+  }
+
+  get startedAt(): number {
+    return this.#startedAt;
+  }
+
+  get deadlineAt(): number | undefined {
+    return this.#deadlineAt;
+  }
+
+  get killedBy(): KilledBy | undefined {
+    return this.#killedBy;
+  }
+
+  /** People look at it at the moment. */
+  get isWatched(): boolean {
+    return this.#viewers > 0;
+  }
+
+  get outputBytes(): number {
+    return this.output.bytes;
+  }
+
+  /** Its time begins. */
+  begin(): void {
+    this.#state = 'running';
+    this.#startedAt = this.#site.clock.now();
+    const { timeoutMs } = this.identity;
+    this.#deadlineAt = timeoutMs === undefined ? undefined : this.#startedAt + timeoutMs;
+  }
+
+  /** It began in an earlier life of the server. */
+  goOn(begun: { startedAt: number; deadlineAt: number | undefined; timedOut: boolean }): void {
+    this.#state = 'running';
+    this.#startedAt = begun.startedAt;
+    this.#deadlineAt = begun.deadlineAt;
+    this.#wasTimedOut = begun.timedOut;
+  }
+
+  /** It ended in an earlier life of the server. */
+  recall(startedAt: number, result: ExecResult): void {
+    this.#startedAt = startedAt;
+    this.#complete(result);
+  }
+
+  /** Stays with a command of the cell until its end, and keeps its output; undefined when the server lets go of it. */
+  async attend(
+    exec: Exec,
+    options: { acceptsInput: boolean; onlyStderr?: boolean },
+  ): Promise<Ending | undefined> {
+    this.#running = exec;
+    this.#acceptsInput = options.acceptsInput;
+    if (this.#killedBy !== undefined) this.#kill('cancelled');
+    try {
+      for await (const event of exec.events) {
+        // One that comes after we have let go is for the next server.
+        if (event.type === 'exit') return this.#isLetGo ? undefined : { exit: event };
+        const stream = options.onlyStderr === true ? 'stderr' : event.type;
+        if (!(await this.#keep(stream, event.bytes))) await this.kill('output_log');
+      }
+      throw new Error('the events of an exec ended without exit');
+    } catch (error) {
+      return this.#isLetGo ? undefined : { report: this.#toLostReport(error) };
+    } finally {
+      this.#running = undefined;
+      this.#acceptsInput = false;
+    }
+  }
+
+  async #keep(stream: 'stdout' | 'stderr', bytes: Uint8Array): Promise<boolean> {
+    if (this.#killedBy === 'output_log') return true;
+    try {
+      await this.output.append(stream, bytes);
+      return true;
+    } catch (error) {
+      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'output cannot be stored');
+      return false;
+    }
+  }
+
+  #toLostReport(error: unknown): EndReport {
+    if (this.#killedBy !== undefined) return toKilledEnd(this.#killedBy);
+    const { code, message } = toHotcellError(error);
+    if (code === 'CELL_LOST') return toLostEnd(this.#site.lostReason(), message);
+    return toLostEnd('start_failed', message);
+  }
+
+  /** Its clock runs from now on; after a pause or a restart, too. */
+  startClock(options: { resumed: boolean } = { resumed: false }): void {
+    if (this.#deadlineAt !== undefined) this.#deadline.arm(this.#deadlineAt, options.resumed ? SAY_SO_MS : 0);
+  }
+
+  stopClock(): void {
+    this.#deadline.stop();
+  }
+
+  /** A pause does not count. */
+  postpone(byMs: number): number | undefined {
+    if (this.#deadlineAt !== undefined) this.#deadlineAt += byMs;
+    return this.#deadlineAt;
+  }
+
+  #terminate(): void {
+    this.#store('timeout', () => this.#site.rows.setTimedOut(this.id));
+    this.#running?.terminate();
+  }
+
+  #kill(cause: 'wallTimeMs' | 'cancelled'): void {
+    this.#running?.kill(cause).catch((error: unknown) => {
+      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'a command cannot be killed');
+    });
+  }
+
+  /** What the cell said about the end, in our words. */
+  toReport(exit: ExitEvent): EndReport {
+    return toEndReport(exit.outcome, exit.usage, {
+      killedBy: this.#killedBy,
+      timedOut: this.#deadline.isReached || this.#wasTimedOut,
+      timeoutMs: this.identity.timeoutMs,
+      limits: this.#site.limits,
+    });
+  }
+
+  /** The end, once everything about it is known. Stored before anybody hears of it; false when that failed. */
+  end(report: EndReport, usage: ExitEvent['usage'] | undefined, facts: EndFacts): boolean {
+    this.#deadline.stop();
+    const { stderrBytes, bytes } = this.output;
+    const result: ExecResult = {
+      exec_id: this.id,
+      ok: report.ok,
+      exit_code: report.exitCode,
+      cwd: facts.cwd,
+      cwd_note: facts.cwdNote ?? null,
+      duration_ms: Math.max(0, Math.round((this.#site.clock.now() - this.#startedAt) * 100) / 100),
+      end: report.end,
+      limits_reached: report.limitsReached,
+      cpu_time_ms: usage?.cpuMs ?? 0,
+      peak_memory_bytes: usage?.peakMemoryBytes ?? null,
+      stdout_bytes: bytes - stderrBytes,
+      stderr_bytes: stderrBytes,
+      egress_refused: [...facts.refusals],
+      ...(facts.changedFiles === undefined ? {} : { changed_files: [...facts.changedFiles] }),
+    };
+    const isStored =
+      this.#state !== 'running' || this.#store('result', () => this.#site.rows.end(this.id, result));
+    this.#complete(result);
+    return isStored;
+  }
+
+  /** A disk that is full must not keep anybody waiting; what is lost with it is what a restart would have told. */
+  #store(what: string, write: () => void): boolean {
+    try {
+      write();
+      return true;
+    } catch (error) {
+      this.#site.log.error({ exec: this.id, what, error: messageOf(error) }, 'a command cannot be stored');
+      return false;
+    }
+  }
+
+  #complete(result: ExecResult): void {
+    this.#state = 'ended';
+    this.#ended = result;
+    this.output.finish();
+    this.#settle(result);
+  }
+
+  describe(): ExecReply {
+    const { kind, command } = this.identity;
+    return {
+      exec_id: this.id,
+      command,
+      background: kind === 'background',
+      terminal: kind === 'terminal',
+      started_at: toIsoTime(this.#startedAt),
+      output_bytes: this.outputBytes,
+      state: this.#state,
+      result: this.#ended ?? null,
+    };
+  }
+
+  async reply(): Promise<SessionExecReply> {
+    const texts = await this.output.texts(this.result);
+    const result = await this.result;
+    return { ...result, ...texts };
+  }
+
+  async *follow(from: number, signal: AbortSignal): AsyncGenerator<OutputEvent> {
+    this.#viewers++;
+    try {
+      yield* this.output.follow(from, signal);
+      if (signal.aborted || this.#isLetGo) return;
+      const result = await this.result;
+      yield { type: 'exit', from: this.outputBytes, result };
+    } finally {
+      this.#viewers--;
+      this.#site.onLife();
+    }
+  }
+
+  read(from: number, limitBytes: number): Promise<OutputReply> {
+    return this.output.read(from, limitBytes, this.#ended);
+  }
+
+  write(bytes: Uint8Array): void {
+    this.#requireInput().write(bytes);
+  }
+
+  closeStdin(): void {
+    this.#requireInput().closeStdin();
+    if (this.identity.kind !== 'terminal') this.#acceptsInput = false;
+  }
+
+  resize(size: TerminalSize): void {
+    this.#requireInput().resize(size);
+  }
+
+  #requireInput(): Exec {
+    this.#site.onLife();
+    if (this.#state === 'ended') throw new HotcellError('EXEC_ENDED', `${this.id} has ended`);
+    if (this.#running === undefined || !this.#acceptsInput) {
+      throw new HotcellError('EXEC_ENDED', `the input of ${this.id} has ended`, {
+        hint: 'Send all input as stdin of the request, or run the command in the background.',
+      });
+    }
+    return this.#running;
+  }
+
+  kill(by: KilledBy = 'request'): Promise<void> {
+    if (this.#state === 'ended') return Promise.resolve();
+    this.#site.requireAwake();
+    this.#killedBy ??= by;
+    if (this.#state === 'waiting') this.unqueue.abort();
+    return this.#running?.kill('cancelled') ?? Promise.resolve();
+  }
+
+  /** The session ends: one that waits is sent away with `error`, one that runs ends with the cell. */
+  condemn(by: KilledBy | undefined, error: HotcellError): void {
+    this.#killedBy ??= by;
+    if (this.#state === 'waiting') this.unqueue.abort(error);
+  }
+
+  /** The server goes, the command stays. */
+  letGo(): void {
+    this.#isLetGo = true;
+    this.#deadline.stop();
+    this.output.letGo();
+  }
+}

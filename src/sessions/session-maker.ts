@@ -1,0 +1,167 @@
+import type { Cell, CellSpec } from '../core/cell.ts';
+import type { Driver } from '../core/driver.ts';
+import { HotcellError, messageOf } from '../core/errors.ts';
+import type { Exec, ExecRequest } from '../core/exec.ts';
+import type { Log } from '../core/log.ts';
+import { caVariables } from '../egress/ca-bundle.ts';
+import type { EgressGate } from '../egress/gate.ts';
+import { RelayNetwork, type RelayNetworkParts } from '../egress/relay-network.ts';
+import { Workspace } from '../workspace/workspace.ts';
+import { HOME_IN_CELL, toWorkspacePath } from './exec-plan.ts';
+import { HelperExecs } from './helper-execs.ts';
+import type { NewSession } from './new-session.ts';
+import { LiveSession } from './session.ts';
+import { SessionFiles } from './session-files.ts';
+import type { SessionHost } from './session-host.ts';
+import type { SessionFacts, SessionRow } from './session-rows.ts';
+import { TEMPLATES } from './templates.ts';
+
+export interface MakerParts {
+  readonly driver: Driver;
+  gate(): Promise<EgressGate>;
+  readonly host: SessionHost;
+  readonly log: Log;
+  readonly readBytes: number;
+  /** Authorities that programs in sessions with a network trust, in PEM. */
+  readonly caBundle: Uint8Array | undefined;
+}
+
+/** What is known of a session when its cell is there. */
+interface Beginning extends NewSession {
+  readonly cell: Cell;
+  readonly cwd: string;
+  readonly touchedAt: number;
+  readonly pausedAt: number | undefined;
+  readonly syncIndex: string | undefined;
+}
+
+const CA_BUNDLE_IN_CELL = `${HOME_IN_CELL}/.ca-certificates.crt`;
+
+/** Makes the folders, and a file of what comes in if it is told where. */
+const PREPARE = [
+  'mkdir -p -- "$1" "$2/.local/bin" && if [ -n "$3" ]; then cat > "$3"; fi || exit',
+  // Debian calls it python3 only, and `python main.py` is what people write.
+  'if ! command -v python && found=$(command -v python3); then ln -sf -- "$found" "$2/.local/bin/python"; fi >/dev/null',
+].join('\n');
+
+/** Puts the pieces of a session together: a new one, or one that has lived before. */
+export class SessionMaker {
+  readonly #parts: MakerParts;
+
+  constructor(parts: MakerParts) {
+    this.#parts = parts;
+  }
+
+  async make(asked: NewSession): Promise<LiveSession> {
+    const { driver, host } = this.#parts;
+    const cell = await driver.create(this.#toSpec(asked.facts));
+    let session: LiveSession | undefined;
+    try {
+      const { createdAt, project } = asked.facts;
+      session = await this.#assemble({
+        ...asked,
+        cell,
+        cwd: toWorkspacePath(project),
+        touchedAt: createdAt,
+        pausedAt: undefined,
+        syncIndex: undefined,
+      });
+      await this.#prepare(session);
+      // Until now a crash would have left a session that nobody has heard of.
+      host.store.sessions.complete(asked.id, cell);
+      return session;
+    } catch (error) {
+      session?.parts.network?.close();
+      await cell.dispose().catch((failure: unknown) => {
+        this.#parts.log.error({ cell: cell.id, error: messageOf(failure) }, 'a cell cannot be removed');
+      });
+      throw error;
+    }
+  }
+
+  /** Takes over a session of the server before us. Throws CELL_LOST when its cell is gone. */
+  async adopt(row: SessionRow): Promise<LiveSession> {
+    const { driver } = this.#parts;
+    if (row.record === null) throw new HotcellError('CELL_LOST', 'nothing is known of its cell');
+    const cell = await driver.adopt(row.record, this.#toSpec(row.facts));
+    const session = await this.#assemble({
+      id: row.id,
+      tenant: row.tenant,
+      facts: row.facts,
+      allow: row.allow ?? undefined,
+      cell,
+      cwd: row.cwd,
+      touchedAt: row.touched_at,
+      pausedAt: row.paused_at ?? undefined,
+      syncIndex: row.sync_index ?? undefined,
+    });
+    try {
+      const lastNumber = await session.commands.restore(session.life.isPaused);
+      await session.parts.helpers.endInherited(lastNumber);
+      session.parts.network?.open();
+      // A cell that is taken over runs, whatever it did before.
+      if (session.life.isPaused) await cell.freeze();
+      return session;
+    } catch (error) {
+      session.parts.network?.close();
+      throw error;
+    }
+  }
+
+  #toSpec(facts: SessionFacts): CellSpec {
+    return {
+      name: facts.cellName,
+      kind: 'session',
+      limits: facts.limits,
+      image: TEMPLATES[facts.runtime].image,
+      lasting: { keeper: this.#parts.host.store.keeper },
+      workspace: { folder: facts.volumeFolder ?? undefined, owner: facts.volumeOwner },
+    };
+  }
+
+  async #assemble(beginning: Beginning): Promise<LiveSession> {
+    const { host, log, readBytes } = this.#parts;
+    const { id, cell, allow, facts } = beginning;
+    const { clock, store } = host;
+    const helpers = new HelperExecs({ sessionId: id, cell, rows: store.sessions, log });
+    const startHelper = (request: ExecRequest): Promise<Exec> => helpers.start(request);
+    const workspace = new Workspace({ exec: startHelper, root: toWorkspacePath(facts.project) });
+    const { syncIndex } = beginning;
+    const files = new SessionFiles({
+      sessionId: id,
+      workspace,
+      rows: store.sessions,
+      clock,
+      readBytes,
+      syncIndex,
+    });
+    const network =
+      allow === undefined ? undefined : await this.#toNetwork(allow, { clock, log, startHelper });
+    return new LiveSession({ ...beginning, helpers, files, network, host });
+  }
+
+  async #toNetwork(
+    allow: readonly string[],
+    parts: Omit<RelayNetworkParts, 'egress'>,
+  ): Promise<RelayNetwork> {
+    const gate = await this.#parts.gate();
+    const variables = { ...gate.variables(allow), ...this.#caVariables() };
+    return new RelayNetwork({ ...parts, egress: gate.open(allow) }, variables);
+  }
+
+  #caVariables(): Readonly<Record<string, string>> {
+    return this.#parts.caBundle === undefined ? {} : caVariables(CA_BUNDLE_IN_CELL);
+  }
+
+  async #prepare(session: LiveSession): Promise<void> {
+    const { helpers, network } = session.parts;
+    const bundle = network === undefined ? undefined : this.#parts.caBundle;
+    const argv = ['bash', '-c', PREPARE, 'bash', session.workspacePath, HOME_IN_CELL] as const;
+    network?.open();
+    const { ok, words } = await helpers.run(
+      { argv: [...argv, bundle === undefined ? '' : CA_BUNDLE_IN_CELL], env: {}, cwd: '/' },
+      bundle,
+    );
+    if (!ok) throw new HotcellError('CELL_START_FAILED', `the workspace cannot be made: ${words.trim()}`);
+  }
+}

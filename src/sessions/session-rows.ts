@@ -1,0 +1,230 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import * as z from 'zod';
+import { HotcellError } from '../core/errors.ts';
+import { Limits } from '../core/limits.ts';
+import { END_REASONS, RuntimeType } from '../wire/sessions.ts';
+import { toIsoTime } from './session-clock.ts';
+
+/** What never changes about a session. */
+const SessionFacts = z.strictObject({
+  project: z.string(),
+  user: z.string().nullable(),
+  runtime: RuntimeType,
+  cellName: z.string(),
+  limits: Limits,
+  volumeKey: z.string(),
+  volumeFolder: z.string().nullable(),
+  volumeOwner: z.int(),
+  /** It was made for this session. */
+  volumeFresh: z.boolean(),
+  dotenv: z.boolean(),
+  setup: z.boolean(),
+  ttlMs: z.number(),
+  createdAt: z.number(),
+});
+export type SessionFacts = z.infer<typeof SessionFacts>;
+
+export type EndReason = (typeof END_REASONS)[number];
+
+/** One session as it is kept. Of `ended` ones only the reason is left. */
+const SessionRow = z.object({
+  id: z.string(),
+  tenant: z.string(),
+  state: z.enum(['creating', 'running', 'paused', 'ending']),
+  facts: z.string().transform((text) => SessionFacts.parse(JSON.parse(text))),
+  cell_id: z.string().nullable(),
+  record: z.string().nullable(),
+  cwd: z.string(),
+  touched_at: z.number(),
+  paused_at: z.number().nullable(),
+  allow: z
+    .string()
+    .transform((text) => z.array(z.string()).parse(JSON.parse(text)))
+    .nullable(),
+  sync_index: z.string().nullable(),
+  end_reason: z.enum(END_REASONS).nullable(),
+});
+export type SessionRow = z.infer<typeof SessionRow>;
+
+const EndedRow = z.object({
+  tenant: z.string(),
+  ended_at: z.number(),
+  end_reason: z.enum(END_REASONS),
+  end_message: z.string(),
+});
+export type EndedSession = z.infer<typeof EndedRow>;
+
+export interface SessionEnd {
+  readonly at: number;
+  readonly reason: EndReason;
+  readonly message: string;
+}
+
+/** What everybody gets who asks for a session that has ended. */
+export function toEndedError(ended: EndedSession): HotcellError {
+  const { end_reason: reason, end_message: message, ended_at: at } = ended;
+  return new HotcellError('SESSION_ENDED', `the session ended at ${toIsoTime(at)} (${reason}): ${message}`);
+}
+
+/** Every statement about sessions. Those on the way of a command are prepared once. */
+export class SessionRows {
+  readonly #db: DatabaseSync;
+  readonly #setCwd: StatementSync;
+  readonly #touch: StatementSync;
+  readonly #ended: StatementSync;
+  readonly #addHelper: StatementSync;
+  readonly #removeHelper: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#setCwd = db.prepare('UPDATE sessions SET cwd = ? WHERE id = ?');
+    this.#touch = db.prepare('UPDATE sessions SET touched_at = ? WHERE id = ?');
+    this.#ended = db.prepare(
+      'SELECT tenant, ended_at, end_reason, end_message FROM sessions WHERE id = ? AND ended_at IS NOT NULL',
+    );
+    this.#addHelper = db.prepare('INSERT INTO helpers VALUES (?, ?)');
+    this.#removeHelper = db.prepare('DELETE FROM helpers WHERE session = ? AND number = ?');
+  }
+
+  /** Before anything of it exists, so that a crash leaves nothing unknown. */
+  begin(row: {
+    readonly id: string;
+    readonly tenant: string;
+    readonly facts: SessionFacts;
+    readonly cwd: string;
+    readonly allow: readonly string[] | undefined;
+  }): void {
+    const { id, tenant, facts, cwd, allow } = row;
+    this.#db
+      .prepare(
+        "INSERT INTO sessions (id, tenant, state, facts, cwd, touched_at, allow) VALUES (?, ?, 'creating', ?, ?, ?, ?)",
+      )
+      .run(
+        id,
+        tenant,
+        JSON.stringify(facts),
+        cwd,
+        facts.createdAt,
+        allow === undefined ? null : JSON.stringify(allow),
+      );
+  }
+
+  setFacts(id: string, facts: SessionFacts): void {
+    this.#db.prepare('UPDATE sessions SET facts = ? WHERE id = ?').run(JSON.stringify(facts), id);
+  }
+
+  complete(id: string, cell: { readonly id: string; readonly record: string | undefined }): void {
+    this.#db
+      .prepare("UPDATE sessions SET state = 'running', cell_id = ?, record = ? WHERE id = ?")
+      .run(cell.id, cell.record ?? null, id);
+  }
+
+  /** As if it had never been. */
+  remove(id: string): void {
+    this.#db.prepare('DELETE FROM sessions WHERE id = ?').run(id);
+  }
+
+  /** From now on it has ended for everybody; a crash from here on leaves work for the next start. */
+  beginEnd(id: string, end: SessionEnd): void {
+    this.#db
+      .prepare(
+        "UPDATE sessions SET state = 'ending', ended_at = ?, end_reason = ?, end_message = ? WHERE id = ?",
+      )
+      .run(end.at, end.reason, end.message, id);
+  }
+
+  /** Forgets all of a session but why it ended. */
+  completeEnd(id: string): void {
+    for (const table of ['execs', 'helpers', 'snapshots']) {
+      this.#db.prepare(`DELETE FROM ${table} WHERE session = ?`).run(id);
+    }
+    this.#db
+      .prepare(
+        "UPDATE sessions SET state = 'ended', record = NULL, sync_index = NULL, allow = NULL WHERE id = ?",
+      )
+      .run(id);
+  }
+
+  /** All that are not over and done with. */
+  living(): SessionRow[] {
+    const rows = this.#db.prepare("SELECT * FROM sessions WHERE state <> 'ended'").all();
+    return rows.map((row) => SessionRow.parse(row));
+  }
+
+  findEnded(id: string): EndedSession | undefined {
+    const row = this.#ended.get(id);
+    return row === undefined ? undefined : EndedRow.parse(row);
+  }
+
+  /** Keeps at most `most` ended sessions, and none that ended before `before`. */
+  forgetEnded(before: number, most: number): void {
+    this.#db.prepare("DELETE FROM sessions WHERE state = 'ended' AND ended_at < ?").run(before);
+    this.#db
+      .prepare(
+        `DELETE FROM sessions WHERE state = 'ended' AND id NOT IN
+           (SELECT id FROM sessions WHERE state = 'ended' ORDER BY ended_at DESC LIMIT ?)`,
+      )
+      .run(most);
+  }
+
+  setCwd(id: string, cwd: string): void {
+    this.#setCwd.run(cwd, id);
+  }
+
+  touch(id: string, at: number): void {
+    this.#touch.run(at, id);
+  }
+
+  setPaused(id: string, at: number | undefined): void {
+    this.#db
+      .prepare('UPDATE sessions SET state = ?, paused_at = ? WHERE id = ?')
+      .run(at === undefined ? 'running' : 'paused', at ?? null, id);
+  }
+
+  setAllow(id: string, allow: readonly string[]): void {
+    this.#db.prepare('UPDATE sessions SET allow = ? WHERE id = ?').run(JSON.stringify(allow), id);
+  }
+
+  setSyncIndex(id: string, index: string): void {
+    this.#db.prepare('UPDATE sessions SET sync_index = ? WHERE id = ?').run(index, id);
+  }
+
+  /** Commands of ours beside those of the user, which a server after us has to end. */
+  addHelper(id: string, number: number): void {
+    this.#addHelper.run(id, number);
+  }
+
+  removeHelper(id: string, number: number): void {
+    this.#removeHelper.run(id, number);
+  }
+
+  helpers(id: string): number[] {
+    const rows = this.#db.prepare('SELECT number FROM helpers WHERE session = ?').all(id);
+    return rows.map((row) => Number(row['number']));
+  }
+
+  clearHelpers(id: string): void {
+    this.#db.prepare('DELETE FROM helpers WHERE session = ?').run(id);
+  }
+
+  /** Keeps the latest `most` snapshots of the session. */
+  addSnapshot(id: string, snapshot: { cursor: string; at: number; content: string }, most: number): void {
+    this.#db
+      .prepare('INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)')
+      .run(id, snapshot.cursor, snapshot.at, snapshot.content);
+    this.#db
+      .prepare(
+        `DELETE FROM snapshots WHERE session = ? AND cursor NOT IN
+           (SELECT cursor FROM snapshots WHERE session = ? ORDER BY taken_at DESC LIMIT ?)`,
+      )
+      .run(id, id, most);
+  }
+
+  findSnapshot(id: string, cursor: string): string | undefined {
+    const row = this.#db
+      .prepare('SELECT content FROM snapshots WHERE session = ? AND cursor = ?')
+      .get(id, cursor);
+    const content = row?.['content'];
+    return typeof content === 'string' ? content : undefined;
+  }
+}

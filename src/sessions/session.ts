@@ -1,0 +1,307 @@
+import type { Cell } from '../core/cell.ts';
+import { HotcellError } from '../core/errors.ts';
+import type { RelayNetwork } from '../egress/relay-network.ts';
+import { refusedBy } from '../policy/command-rules.ts';
+import type { AuditEntry } from '../policy/audit-entry.ts';
+import type { EgressReply } from '../wire/egress.ts';
+import type { ExecReply, KillReply, SessionExecRequest } from '../wire/session-exec.ts';
+import type {
+  ApplyPatchReply,
+  ChangesReply,
+  FsReply,
+  SyncReply,
+  SyncRequest,
+  UploadRequest,
+} from '../wire/session-files.ts';
+import type { SessionDetailReply, SessionReply } from '../wire/sessions.ts';
+import type { Session, SessionExec, TerminalRequest } from './api.ts';
+import { toWorkspacePath } from './exec-plan.ts';
+import type { HelperExecs } from './helper-execs.ts';
+import { SessionCommands } from './session-commands.ts';
+import type { CommandExec } from './session-exec.ts';
+import type { SessionFiles } from './session-files.ts';
+import type { SessionHost } from './session-host.ts';
+import { SessionLife } from './session-life.ts';
+import { toSessionReply } from './session-reply.ts';
+import type { EndReason, SessionFacts } from './session-rows.ts';
+
+/** A session that runs: its cell and what belongs to it. */
+export interface SessionParts {
+  readonly id: string;
+  readonly tenant: string;
+  readonly facts: SessionFacts;
+  readonly cell: Cell;
+  readonly cwd: string;
+  readonly touchedAt: number;
+  readonly pausedAt: number | undefined;
+  readonly helpers: HelperExecs;
+  readonly files: SessionFiles;
+  readonly network: RelayNetwork | undefined;
+  readonly host: SessionHost;
+}
+
+const NO_NETWORK: EgressReply = {
+  enabled: false,
+  allow: [],
+  hosts: [],
+  allowed_count: 0,
+  refused_count: 0,
+  refusals: [],
+};
+
+/** One session, from its creation to its end. */
+export class LiveSession implements Session {
+  readonly id: string;
+  readonly tenant: string;
+  readonly facts: SessionFacts;
+  readonly commands: SessionCommands;
+  readonly life: SessionLife;
+  readonly parts: SessionParts;
+  readonly #host: SessionHost;
+  #ranOutOfMemory = false;
+
+  constructor(parts: SessionParts) {
+    const { facts, host, id } = parts;
+    this.parts = parts;
+    this.id = id;
+    this.tenant = parts.tenant;
+    this.facts = facts;
+    this.#host = host;
+    const { clock, log, store } = host;
+    this.life = new SessionLife({ ...parts, ttlMs: facts.ttlMs, clock, log, store });
+    this.commands = this.#makeCommands();
+  }
+
+  #makeCommands(): SessionCommands {
+    const { facts, files, host, id, network, cell } = this.parts;
+    const { life } = this;
+    return new SessionCommands({
+      sessionId: id,
+      cell,
+      site: {
+        ...host.site(id),
+        limits: facts.limits,
+        lostReason: () => this.lostReason,
+        requireAwake: () => life.requireAwake(),
+        onLife: () => life.touch(),
+      },
+      place: { workspace: this.workspacePath, runtime: facts.runtime, variables: network?.variables ?? {} },
+      setup: facts.setup,
+      cwd: () => life.cwd,
+      setCwd: (cwd) => life.setCwd(cwd),
+      requireReady: () => {
+        life.requireAwake();
+        host.requireOpen();
+      },
+      untilReady: () => (network?.isReady === false ? network.untilReady() : undefined),
+      dotenv: () => (facts.dotenv ? files.dotenv() : undefined),
+      watchFiles: () => files.watch(),
+      watchRefusals: () => {
+        const mark = network?.mark() ?? 0;
+        return () => network?.refusalsSince(mark) ?? [];
+      },
+      onEnded: (exec) => this.#onEnded(exec),
+    });
+  }
+
+  get workspacePath(): string {
+    return toWorkspacePath(this.facts.project);
+  }
+
+  /** Why the cell was lost, once it is. */
+  get lostReason(): 'memory' | 'cell_lost' {
+    return this.#ranOutOfMemory ? 'memory' : 'cell_lost';
+  }
+
+  get expiresAt(): number {
+    return this.life.expiresAt(this.commands.table);
+  }
+
+  describe(): SessionReply {
+    return toSessionReply({
+      id: this.id,
+      facts: this.facts,
+      isPaused: this.life.isPaused,
+      cwd: this.life.cwd,
+      expiresAt: this.expiresAt,
+      now: this.#host.clock.now(),
+      network: this.parts.network?.egress.reachable() ?? [],
+      isolation: this.parts.cell.isolation,
+    });
+  }
+
+  async detail(): Promise<SessionDetailReply> {
+    const { cell } = this.parts;
+    const disk = this.#host.volumes.usedBytes(this.facts.volumeKey);
+    const [usage, diskBytes] = await Promise.all([cell.usage(), disk]);
+    const running = this.commands.table.living().filter(({ state }) => state === 'running');
+    return {
+      ...this.describe(),
+      usage: {
+        cpu_time_ms: usage.cpuMs,
+        memory_bytes: usage.memoryBytes ?? null,
+        processes: usage.processes ?? null,
+        disk_bytes: diskBytes ?? null,
+        running: running.map(({ id }) => id),
+      },
+    };
+  }
+
+  destroy(): Promise<void> {
+    return this.#host.end(this.id, 'deleted', 'deleted on request');
+  }
+
+  keepAlive(): SessionReply {
+    this.life.touch();
+    return this.describe();
+  }
+
+  async pause(): Promise<SessionReply> {
+    const changed = await this.life.pause(this.commands.table);
+    if (changed) this.#audit({ action: 'session.pause', outcome: 'ok' });
+    return this.describe();
+  }
+
+  async resume(): Promise<SessionReply> {
+    const changed = await this.life.resume(this.commands.table);
+    if (changed) this.#audit({ action: 'session.resume', outcome: 'ok' });
+    return this.describe();
+  }
+
+  async exec(request: SessionExecRequest, signal: AbortSignal): Promise<SessionExec> {
+    const { command } = request;
+    const variables = Object.keys(request.env);
+    this.#requireAllowed(command, variables);
+    const exec = await this.commands.exec(request, signal);
+    this.#audit({ action: 'exec.start', exec: exec.id, command, variables, outcome: 'ok' });
+    return exec;
+  }
+
+  async openTerminal(request: TerminalRequest): Promise<SessionExec> {
+    const { command } = request;
+    const variables = Object.keys(request.env);
+    if (command !== undefined) this.#requireAllowed(command, variables);
+    const exec = await this.commands.openTerminal(request);
+    this.#audit({ action: 'terminal.open', exec: exec.id, command, variables, outcome: 'ok' });
+    return exec;
+  }
+
+  /** Advice, not a boundary: the cell is that. */
+  #requireAllowed(command: string, variables: readonly string[]): void {
+    const refused = refusedBy(command, this.#host.rules);
+    if (refused === undefined) return;
+    this.#audit({ action: 'refused', command, variables, outcome: `COMMAND_REFUSED ${refused.rule}` });
+    throw new HotcellError('COMMAND_REFUSED', `rule ${refused.rule}: ${refused.reason}`, {
+      field: 'command',
+    });
+  }
+
+  execs(): ExecReply[] {
+    return this.commands.table.all().map((exec) => exec.describe());
+  }
+
+  findExec(id: string): CommandExec {
+    const exec = this.commands.table.find(id);
+    if (exec !== undefined) return exec;
+    throw new HotcellError('EXEC_UNKNOWN', `this session has no command ${JSON.stringify(id)}`);
+  }
+
+  async kill(): Promise<KillReply> {
+    this.life.requireAwake();
+    const ids = await this.commands.killForeground();
+    for (const exec of ids) this.#audit({ action: 'exec.kill', exec, outcome: 'ok' });
+    return { killed: ids.length > 0, exec_ids: ids };
+  }
+
+  async upload(request: UploadRequest): Promise<{ synced: number }> {
+    this.life.requireAwake();
+    const reply = await this.parts.files.upload(request);
+    this.#host.counters.uploads++;
+    this.#audit({ action: 'files.write', outcome: 'ok', detail: `${reply.synced} files` });
+    return reply;
+  }
+
+  async sync(request: SyncRequest): Promise<SyncReply> {
+    this.life.requireAwake();
+    const reply = await this.parts.files.sync(request);
+    this.#host.counters.syncs++;
+    const { synced, deleted } = reply;
+    if (synced + deleted > 0)
+      this.#audit({ action: 'files.write', outcome: 'ok', detail: `${synced} files, ${deleted} deleted` });
+    return reply;
+  }
+
+  async changes(since: string | undefined): Promise<ChangesReply> {
+    this.life.requireAwake();
+    return this.parts.files.changes(since);
+  }
+
+  async read(path: string): Promise<FsReply> {
+    this.life.requireAwake();
+    return this.parts.files.read(path);
+  }
+
+  async archive(): Promise<AsyncIterable<Uint8Array>> {
+    this.life.requireAwake();
+    return Promise.resolve(this.parts.files.archive());
+  }
+
+  async applyPatch(diff: string): Promise<ApplyPatchReply> {
+    this.life.requireAwake();
+    const reply = await this.parts.files.applyPatch(diff);
+    this.#audit({ action: 'files.write', outcome: 'ok', detail: `${reply.results.length} files patched` });
+    return reply;
+  }
+
+  egress(): EgressReply {
+    const { network } = this.parts;
+    return network === undefined ? NO_NETWORK : { enabled: true, ...network.egress.describe() };
+  }
+
+  async setEgress(allow: readonly string[]): Promise<EgressReply> {
+    const { network } = this.parts;
+    if (network === undefined) {
+      throw new HotcellError('INVALID_REQUEST', 'the session was made without a network', {
+        hint: 'Make a session with "network": true, or with a list of hosts.',
+      });
+    }
+    network.setAllow(allow);
+    this.#host.store.sessions.setAllow(this.id, allow);
+    this.#audit({ action: 'egress.change', outcome: 'ok', detail: allow.join(' ') });
+    return Promise.resolve(this.egress());
+  }
+
+  #onEnded(exec: CommandExec): void {
+    const { result } = exec.describe();
+    if (result === null) return;
+    const { end, exit_code: code } = result;
+    this.life.touch();
+    this.#ranOutOfMemory = result.limits_reached.includes('memory');
+    this.#host.counters.countExec(end.reason);
+    this.#host.counters.egressRefusals += result.egress_refused.length;
+    const outcome = end.reason === 'exit' ? `exit ${code}` : end.reason;
+    this.#audit({ action: 'exec.end', exec: exec.id, outcome });
+  }
+
+  #audit(entry: Omit<AuditEntry, 'tenant' | 'user' | 'project' | 'session'>): void {
+    const { project, user } = this.facts;
+    this.#host.audit({ ...entry, tenant: this.tenant, user, project, session: this.id });
+  }
+
+  /** No more requests: commands that wait are sent away, those that run are known to end with the cell. */
+  close(reason: EndReason, error: HotcellError): void {
+    this.life.end(error);
+    const by =
+      reason === 'deleted' ? 'session_deleted' : reason === 'expired' ? 'session_expired' : undefined;
+    this.commands.condemn(by, error);
+    this.parts.network?.close();
+  }
+
+  /** The server goes, the session stays. */
+  letGo(): void {
+    this.parts.helpers.letGo();
+    for (const exec of this.commands.table.living()) exec.letGo();
+    this.parts.network?.close();
+    this.life.storeTouch();
+  }
+}

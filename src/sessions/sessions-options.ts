@@ -1,0 +1,29 @@
+import type { Driver } from '../core/driver.ts';
+import type { Log } from '../core/log.ts';
+import type { EgressGate } from '../egress/gate.ts';
+import type { AuditLog } from '../policy/audit-log.ts';
+import type { RateLimit } from '../policy/rate-limit.ts';
+import type { SessionClock } from './session-clock.ts';
+import type { SessionSettings } from './settings.ts';
+import type { Volumes } from './volumes.ts';
+
+/** What sessions are made with. */
+export interface SessionsOptions {
+  readonly settings: SessionSettings;
+  /** Where they are kept. */
+  readonly dir: string;
+  readonly driver: Driver;
+  readonly volumes: Volumes;
+  /** Made with the first session that has a network. */
+  gate(): Promise<EgressGate>;
+  /** Authorities that programs in sessions with a network trust, in PEM. */
+  readonly caBundle: Uint8Array | undefined;
+  /** Names of the rules that refuse commands. */
+  readonly rules: readonly string[];
+  readonly rateLimit: Pick<RateLimit, 'take'>;
+  readonly audit: Pick<AuditLog, 'append'> | undefined;
+  /** Names this boot of the host: what it is after another one, no cell has survived. */
+  readonly bootId: string;
+  readonly clock: SessionClock;
+  readonly log: Log;
+}

@@ -1,0 +1,286 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { HotcellError } from '../core/errors.ts';
+import { CreateSessionRequest } from '../wire/sessions.ts';
+import { SessionDesk, begin } from './session-desk.ts';
+
+const MINUTE = 60_000;
+const MiB = 1024 * 1024;
+
+describe('a new session', () => {
+  test('[RS-01] [RS-13] [RS-14] is a lasting cell with the defaults, a volume of its project, and no network', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const session = await desk.create(sessions, { runtime_type: 'node', user_id: 'ann' });
+    const { session_id: id, ...shown } = session.describe();
+    expect(id).toMatch(/^session_[0-9a-f]{32}$/);
+    expect(shown).toMatchObject({
+      workspace_path: '/workspace/shop',
+      project_id: 'shop',
+      user_id: 'ann',
+      runtime_type: 'node',
+      state: 'running',
+      cwd: '/workspace/shop',
+      network: [],
+      limits: { cpus: 1, memory_mb: 2048, disk_mb: 512, processes: 64 },
+      workspace_storage: 'volume',
+      default_command: 'npm test',
+      expires_soon: false,
+    });
+    const [cell] = desk.host.cells;
+    expect(cell?.spec).toMatchObject({
+      kind: 'session',
+      name: expect.stringMatching(/^session-node-[0-9a-f]{4}$/),
+      image: { recipe: 'node' },
+      lasting: { keeper: expect.stringMatching(/^[0-9a-f]{12}$/) },
+      workspace: { folder: expect.stringContaining('/volumes/'), owner: 4711 },
+      limits: { cpus: 1, memoryBytes: 2048 * MiB, diskBytes: 512 * MiB, processes: 64 },
+    });
+    expect(cell?.all[0]?.request.argv.slice(4)).toEqual(['/workspace/shop', '/workspace/.home', '']);
+    expect(session.egress()).toMatchObject({ enabled: false });
+    await expect(session.setEgress(['example.org'])).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
+    expect((await session.detail()).usage).toMatchObject({ disk_bytes: 4096, running: [] });
+  });
+
+  test('[RS-14] no two tenants, users or projects share a volume; sessions of one project do', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const folder = async (request: object, caller = desk.caller): Promise<string | undefined> => {
+      const asked = CreateSessionRequest.parse({ runtime_type: 'shell', ...request });
+      await sessions.create(caller, asked);
+      return desk.host.cells.at(-1)?.spec.workspace?.folder;
+    };
+    const folders = [
+      await folder({ project_id: 'shop' }),
+      await folder({ project_id: 'shop', user_id: 'ann' }),
+      await folder({ project_id: 'shop', user_id: 'bob' }),
+      await folder({ project_id: 'annshop' }),
+      await folder({ project_id: 'shop' }, desk.stranger),
+    ];
+    expect(new Set(folders).size).toBe(5);
+    expect(await folder({ project_id: 'shop', user_id: 'ann' })).toBe(folders[1]);
+  });
+
+  test('[RS-13] may ask for less and, up to the ceilings, for more', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open({
+      settings: { ceilings: { cpus: 2, memoryBytes: 4096 * MiB, ttlMs: 60 * MINUTE } },
+    });
+    const session = await desk.create(sessions, { limits: { cpus: 2, memory_mb: 64 }, ttl_s: 60 });
+    expect(session.describe().limits).toEqual({ cpus: 2, memory_mb: 64, disk_mb: 512, processes: 64 });
+    for (const [request, field] of [
+      [{ limits: { cpus: 3 } }, 'limits.cpus'],
+      [{ limits: { memory_mb: 4097 } }, 'limits.memory_mb'],
+      [{ limits: { disk_mb: 1_000_000 } }, 'limits.disk_mb'],
+      [{ limits: { processes: 2000 } }, 'limits.processes'],
+      [{ ttl_s: 3601 }, 'ttl_s'],
+    ] as const) {
+      await expect(desk.create(sessions, request)).rejects.toMatchObject({ code: 'LIMIT_TOO_HIGH', field });
+    }
+    expect(desk.host.cells).toHaveLength(1);
+  });
+
+  test('[RS-18] [SC-05] is refused over the quota, the rate limit and the size of the server, also while others are made', async () => {
+    await using desk = new SessionDesk();
+    let taken = 0;
+    const take = (): void => {
+      if (++taken > 6) throw new HotcellError('RATE_LIMITED', 'too many');
+    };
+    const sessions = await desk.open({ settings: { max: 3 }, rateLimit: { take } });
+    const ask = CreateSessionRequest.parse({ project_id: 'shop', runtime_type: 'shell' });
+    const poor = { tenant: { name: 'poor', quotas: { sessions: 1 } } };
+    const both = await Promise.allSettled([sessions.create(poor, ask), sessions.create(poor, ask)]);
+    expect(both).toMatchObject([{ status: 'fulfilled' }, { reason: { code: 'QUOTA_EXCEEDED' } }]);
+    const three = await Promise.allSettled([1, 2, 3].map(() => sessions.create(desk.caller, ask)));
+    expect(three.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    expect(three[2]).toMatchObject({ reason: { code: 'TOO_BUSY' } });
+    await sessions.create(desk.stranger, ask).catch(() => {});
+    await expect(sessions.create(desk.caller, ask)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+    expect(desk.host.alive).toHaveLength(3);
+  });
+
+  test('[RS-01] that fails leaves nothing behind', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    desk.driver.beforeCreate = () => Promise.reject(new HotcellError('CELL_START_FAILED', 'no runtime'));
+    await expect(desk.create(sessions)).rejects.toMatchObject({ code: 'CELL_START_FAILED' });
+    expect(desk.volumes.events.slice(-2)).toEqual(['make', 'release nothing']);
+    expect(sessions.store.sessions.living()).toEqual([]);
+    expect(sessions.stats()).toMatchObject({ open: 0, created: 0, ended: { create_failed: 1 } });
+  });
+});
+
+describe('finding a session', () => {
+  test('[RS-01] [SC-05] unknown, somebody else’s and ended ones are told apart only to their owner', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const session = await desk.create(sessions);
+    const code = (find: () => unknown): string => {
+      try {
+        find();
+        return 'found';
+      } catch (error) {
+        return error instanceof HotcellError ? `${error.code}: ${error.message}` : String(error);
+      }
+    };
+    const nobody = code(() => sessions.find(desk.caller, `session_${'0'.repeat(32)}`));
+    expect(nobody).toMatch(/^SESSION_UNKNOWN/);
+    expect(code(() => sessions.find(desk.stranger, session.id))).toBe(nobody);
+    expect([sessions.list(desk.caller).length, sessions.list(desk.stranger).length]).toEqual([1, 0]);
+    await session.destroy();
+    expect(code(() => sessions.find(desk.stranger, session.id))).toBe(nobody);
+    expect(code(() => sessions.find(desk.caller, session.id))).toMatch(
+      /^SESSION_ENDED: .*\(deleted\): deleted on request/,
+    );
+    await desk.clock.advance(25 * 60 * MINUTE);
+    expect(code(() => sessions.find(desk.caller, session.id))).toBe(nobody);
+  });
+
+  test('[RS-18] no more ended ones are remembered than the operator allows', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open({ settings: { endedMax: 2 } });
+    const ids: string[] = [];
+    for (let count = 0; count < 4; count++) {
+      const session = await desk.create(sessions);
+      ids.push(session.id);
+      await session.destroy();
+      await desk.clock.advance(1);
+    }
+    await desk.clock.advance(MINUTE);
+    const codes = ids.map((id) => {
+      try {
+        return sessions.find(desk.caller, id).id;
+      } catch (error) {
+        return error instanceof HotcellError ? error.code : '';
+      }
+    });
+    expect(codes).toEqual(['SESSION_UNKNOWN', 'SESSION_UNKNOWN', 'SESSION_ENDED', 'SESSION_ENDED']);
+  });
+});
+
+describe('the end of a session', () => {
+  test('[RS-12] [RS-17] ends its commands, removes cell and output, and keeps dependencies', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const session = await desk.create(sessions);
+    const running = await begin(session, 'sleep');
+    desk.host.cells[0]?.users[0]?.say('x');
+    await vi.waitFor(() => expect(running.outputBytes).toBe(1));
+    const waiting = begin(session, 'next');
+    const outputs = join(desk.folder, 'output');
+    expect(readdirSync(outputs)).toHaveLength(1);
+    const [refused] = await Promise.allSettled([waiting, session.destroy(), session.destroy()]);
+    expect(refused).toMatchObject({ reason: { code: 'SESSION_ENDED' } });
+    expect((await running.result).end).toMatchObject({ reason: 'killed', killed_by: 'session_deleted' });
+    expect(desk.host.alive).toEqual([]);
+    expect(desk.volumes.events).toEqual(['reclaim all but 0', 'make', 'release dependencies']);
+    expect(readdirSync(outputs)).toEqual([]);
+    expect(sessions.store.execs.of(session.id)).toEqual([]);
+    await expect(begin(session, 'late')).rejects.toMatchObject({ code: 'SESSION_ENDED' });
+    await expect(session.pause()).rejects.toMatchObject({ code: 'SESSION_ENDED' });
+    expect(sessions.stats()).toMatchObject({ open: 0, ended: { deleted: 1 }, execs: { killed: 1 } });
+  });
+
+  test('[RS-17] a volume that is shared goes with the last session', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const one = await desk.create(sessions);
+    const other = await desk.create(sessions);
+    await one.destroy();
+    expect(desk.volumes.events.at(-1)).toBe('share');
+    await other.destroy();
+    expect(desk.volumes.events.at(-1)).toBe('release dependencies');
+  });
+
+  test('[RS-18] comes after 30 minutes without a request, and keeps all files', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const { id } = await desk.create(sessions);
+    await desk.clock.advance(28 * MINUTE);
+    expect(sessions.list(desk.caller)[0]?.expires_soon).toBe(true);
+    sessions.find(desk.caller, id);
+    expect(sessions.list(desk.caller)[0]?.expires_soon).toBe(false);
+    await desk.clock.advance(29 * MINUTE);
+    expect(sessions.stats().open).toBe(1);
+    await desk.clock.advance(2 * MINUTE);
+    await vi.waitFor(() => expect(desk.host.alive).toEqual([]));
+    expect(() => sessions.find(desk.caller, id)).toThrow(/\(expired\): no request for 1800 s/);
+    await vi.waitFor(() =>
+      expect(desk.audited.at(-1)).toMatchObject({ action: 'session.expire', project: 'shop' }),
+    );
+    expect(desk.volumes.events.at(-1)).toBe('release all');
+  });
+
+  test('[RS-18] a running command is life, and so is who looks at a terminal; a terminal alone is not', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open({ settings: { timeoutMs: 100 * MINUTE } });
+    const session = await desk.create(sessions, { ttl_s: 600 });
+    await begin(session, 'long', { background: true });
+    await desk.clock.advance(50 * MINUTE);
+    expect(sessions.stats().open).toBe(1);
+    desk.host.cells[0]?.users[0]?.exit(0);
+    const terminal = await session.openTerminal({ size: { rows: 24, columns: 80 }, env: {} });
+    const leaving = new AbortController();
+    const viewer = terminal.follow(0, leaving.signal)[Symbol.asyncIterator]();
+    desk.host.cells[0]?.users[1]?.say('$ ');
+    expect((await viewer.next()).value).toMatchObject({ type: 'stdout' });
+    await desk.clock.advance(50 * MINUTE);
+    expect(sessions.stats().open).toBe(1);
+    leaving.abort();
+    await viewer.next();
+    await desk.clock.advance(11 * MINUTE);
+    expect(sessions.stats().open).toBe(0);
+  });
+
+  test('[RS-18] a pause does not end the counting', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const session = await desk.create(sessions);
+    await begin(session, 'long');
+    await session.pause();
+    expect(session.describe().state).toBe('paused');
+    expect(sessions.stats().paused).toBe(1);
+    await desk.clock.advance(31 * MINUTE);
+    expect(sessions.stats().open).toBe(0);
+  });
+
+  test('[RS-22] a cell that is lost ends the session and its commands with the reason, and keeps the files', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const session = await desk.create(sessions);
+    const exec = await begin(session, 'sleep');
+    desk.driver.cells[0]?.lose();
+    expect((await exec.result).end.reason).toBe('cell_lost');
+    await vi.waitFor(() => expect(sessions.stats()).toMatchObject({ open: 0, ended: { cell_lost: 1 } }));
+    expect(() => sessions.find(desk.caller, session.id)).toThrow(
+      /\(cell_lost\): its cell was ended from outside/,
+    );
+    expect(desk.volumes.events.at(-1)).toBe('release all');
+  });
+
+  test('[RS-13] a cell that went with its memory says so', async () => {
+    await using desk = new SessionDesk();
+    const sessions = await desk.open();
+    const session = await desk.create(sessions);
+    const exec = await begin(session, 'eat');
+    const usage = { cpuMs: 1, peakMemoryBytes: 1, reached: ['memoryBytes'] } as const;
+    desk.host.cells[0]?.users[0]?.exit({ kind: 'limit', limit: 'memoryBytes' }, { usage });
+    expect((await exec.result).end.reason).toBe('memory');
+    desk.driver.cells[0]?.lose();
+    await vi.waitFor(() => expect(sessions.stats().ended).toEqual({ memory: 1 }));
+  });
+});
+
+test('[RS-22] a second server is refused the folder by name, until the first one is gone', async () => {
+  await using desk = new SessionDesk();
+  const first = await desk.open();
+  await expect(desk.open()).rejects.toMatchObject({
+    code: 'SESSIONS_UNAVAILABLE',
+    message: `another server uses ${desk.folder}`,
+    hint: expect.stringContaining('sessions.dir'),
+  });
+  await first.close();
+  expect(await desk.open()).toBeDefined();
+  expect(existsSync(join(desk.folder, 'sessions.db'))).toBe(true);
+});

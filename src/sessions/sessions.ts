@@ -1,0 +1,328 @@
+import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import type { AuditEntry } from '../policy/audit-entry.ts';
+import { toSessionMark } from '../policy/audit-entry.ts';
+import type { Holding } from '../policy/quotas.ts';
+import { requireQuota } from '../policy/quotas.ts';
+import { Semaphore } from '../lib/semaphore.ts';
+import type { CreateSessionRequest, SessionReply } from '../wire/sessions.ts';
+import type { Caller, Sessions } from './api.ts';
+import { toWorkspacePath } from './exec-plan.ts';
+import { toNewSession, type NewSession } from './new-session.ts';
+import type { LiveSession } from './session.ts';
+import type { SessionClock } from './session-clock.ts';
+import type { SessionHost } from './session-host.ts';
+import { SessionMaker } from './session-maker.ts';
+import { SessionRemains } from './session-remains.ts';
+import { toEndedError, type EndReason, type SessionRow } from './session-rows.ts';
+import { SessionCounters, type SessionStats } from './session-stats.ts';
+import { SessionStore, toStoreError } from './session-store.ts';
+import type { SessionsOptions } from './sessions-options.ts';
+import { VolumeHolds } from './volume-holds.ts';
+import type { VolumeKeep, Volumes } from './volumes.ts';
+
+/** How long the end of a session waits for its commands to be told of it. */
+const LAST_WORDS_MS = 5000;
+const FULL_RETRY_S = 30;
+
+interface Making {
+  readonly tenant: string;
+  readonly holding: Holding;
+  readonly done: Promise<LiveSession>;
+}
+
+/** All sessions of this server. What is in here is in the store, too, and outlives it. */
+export class KeptSessions implements Sessions, SessionHost {
+  readonly store: SessionStore;
+  readonly clock: SessionClock;
+  readonly log: Log;
+  readonly volumes: Volumes;
+  readonly counters = new SessionCounters();
+  readonly rules: readonly string[];
+  readonly #options: SessionsOptions;
+  readonly #maker: SessionMaker;
+  readonly #holds: VolumeHolds;
+  readonly #remains: SessionRemains;
+  readonly #live = new Map<string, LiveSession>();
+  /** What sessions that are being made will hold. */
+  readonly #making = new Map<string, Making>();
+  readonly #ending = new Map<string, Promise<void>>();
+  #stopSweeping: () => void = () => {};
+  #isClosed = false;
+
+  private constructor(options: SessionsOptions, store: SessionStore) {
+    const { settings, clock, volumes, rules, driver, log, caBundle } = options;
+    this.#options = options;
+    this.store = store;
+    this.clock = clock;
+    this.log = log;
+    this.volumes = volumes;
+    this.rules = rules;
+    this.#holds = new VolumeHolds(volumes);
+    this.#remains = new SessionRemains({ store, holds: this.#holds, log });
+    this.#maker = new SessionMaker({
+      driver,
+      gate: () => options.gate(),
+      host: this,
+      log,
+      readBytes: settings.readBytes,
+      caBundle,
+    });
+  }
+
+  /** Opens the store and takes over what the last server left. Throws SESSIONS_UNAVAILABLE. */
+  static async open(options: SessionsOptions): Promise<KeptSessions> {
+    const store = SessionStore.open(options.dir);
+    const sessions = new KeptSessions(options, store);
+    try {
+      await sessions.#restore();
+    } catch (error) {
+      await sessions.close();
+      throw toStoreError(error, options.dir);
+    }
+    sessions.#stopSweeping = options.clock.every(options.settings.sweepMs, () => sessions.#sweepSafely());
+    return sessions;
+  }
+
+  site(sessionId: string): ReturnType<SessionHost['site']> {
+    const { settings, log } = this.#options;
+    const { clock, counters, store } = this;
+    return {
+      rows: store.execs,
+      clock,
+      counters,
+      settings,
+      log,
+      outputFolder: this.#remains.outputFolderOf(sessionId),
+    };
+  }
+
+  audit(entry: AuditEntry): void {
+    this.#options.audit?.append(entry);
+  }
+
+  requireOpen(): void {
+    if (this.#isClosed) throw new HotcellError('SHUTTING_DOWN', 'the server is stopping');
+  }
+
+  async create({ tenant }: Caller, request: CreateSessionRequest): Promise<SessionReply> {
+    this.requireOpen();
+    const { project_id: project, user_id: user } = request;
+    this.#options.rateLimit.take({ tenant: tenant.name, user, project });
+    const asked = toNewSession(
+      { tenant: tenant.name, settings: this.#options.settings, now: this.clock.now() },
+      request,
+    );
+    const { limits } = asked.facts;
+    requireQuota(tenant, this.#holdingsOf(tenant.name), limits);
+    this.#requireRoom();
+    const done = this.#make(asked).finally(() => this.#making.delete(asked.id));
+    this.#making.set(asked.id, { tenant: tenant.name, holding: limits, done });
+    return (await done).describe();
+  }
+
+  async #make(asked: NewSession): Promise<LiveSession> {
+    const { id, tenant, facts, allow } = asked;
+    const { project, user, volumeKey } = facts;
+    const { sessions } = this.store;
+    const who = { tenant, user, project, session: id };
+    const startedAt = this.clock.now();
+    sessions.begin({ id, tenant, facts, cwd: toWorkspacePath(project), allow });
+    let release: VolumeKeep | undefined;
+    try {
+      const volume = await this.#holds.open(volumeKey, facts.limits.diskBytes);
+      release = volume.fresh ? 'nothing' : 'all';
+      const made = {
+        ...facts,
+        volumeFolder: volume.folder ?? null,
+        volumeOwner: volume.owner,
+        volumeFresh: volume.fresh,
+      };
+      sessions.setFacts(id, made);
+      const session = await this.#maker.make({ ...asked, facts: made });
+      this.#keep(session);
+      this.counters.created++;
+      this.audit({ action: 'session.create', ...who, outcome: 'ok' });
+      const ms = Math.round(this.clock.now() - startedAt);
+      this.log.info({ session: toSessionMark(id), cell: session.parts.cell.id, ms }, 'session created');
+      return session;
+    } catch (error) {
+      const { code, message } = toHotcellError(error);
+      sessions.remove(id);
+      if (release !== undefined) await this.#holds.release(volumeKey, release).catch(() => {});
+      this.counters.countEnd('create_failed');
+      this.audit({ action: 'session.create', ...who, outcome: code });
+      this.log.error({ session: toSessionMark(id), error: message }, 'session not created');
+      throw error;
+    }
+  }
+
+  #keep(session: LiveSession): void {
+    this.#live.set(session.id, session);
+    void session.parts.cell.gone.then(() => {
+      if (this.#isClosed || session.life.isOver) return;
+      const message = 'its cell was ended from outside';
+      this.end(session.id, session.lostReason, message).catch((error: unknown) => {
+        this.log.error(
+          { session: toSessionMark(session.id), error: messageOf(error) },
+          'a lost session is left',
+        );
+      });
+    });
+  }
+
+  #holdingsOf(tenant: string): Holding[] {
+    const live = [...this.#live.values()].filter((session) => session.tenant === tenant);
+    const making = [...this.#making.values()].filter((one) => one.tenant === tenant);
+    return [...live.map(({ facts }) => facts.limits), ...making.map(({ holding }) => holding)];
+  }
+
+  #requireRoom(): void {
+    const { max } = this.#options.settings;
+    if (this.#live.size + this.#making.size < max) return;
+    throw new HotcellError('TOO_BUSY', `this server has ${max} sessions already`, {
+      retryAfterSeconds: FULL_RETRY_S,
+    });
+  }
+
+  list({ tenant }: Caller): SessionReply[] {
+    const own = [...this.#live.values()].filter((session) => session.tenant === tenant.name);
+    return own.map((session) => session.describe());
+  }
+
+  find({ tenant }: Caller, id: string): LiveSession {
+    this.requireOpen();
+    const session = this.#live.get(id);
+    // SECURITY: the answer to somebody else's session is the same as to one that never was.
+    if (session !== undefined && session.tenant === tenant.name) {
+      const { user, project } = session.facts;
+      this.#options.rateLimit.take({ tenant: tenant.name, user, project });
+      session.life.touch();
+      return session;
+    }
+    const ended = this.store.sessions.findEnded(id);
+    if (ended?.tenant === tenant.name) throw toEndedError(ended);
+    throw new HotcellError('SESSION_UNKNOWN', 'there is no such session');
+  }
+
+  /** Ends a session for good: its commands, its cell, its files as far as they are not kept. */
+  end(sessionId: string, reason: EndReason, message: string): Promise<void> {
+    const session = this.#live.get(sessionId);
+    if (session === undefined) return this.#ending.get(sessionId) ?? Promise.resolve();
+    const at = this.clock.now();
+    this.store.sessions.beginEnd(sessionId, { at, reason, message });
+    const tenant = session.tenant;
+    session.close(reason, toEndedError({ tenant, ended_at: at, end_reason: reason, end_message: message }));
+    this.#live.delete(sessionId);
+    const done = this.#finishEnd(session, reason).finally(() => this.#ending.delete(sessionId));
+    this.#ending.set(sessionId, done);
+    return done;
+  }
+
+  async #finishEnd(session: LiveSession, reason: EndReason): Promise<void> {
+    const { log } = this.#options;
+    const { id, tenant, facts } = session;
+    const running = session.commands.table.living().filter(({ state }) => state === 'running');
+    await session.parts.cell.dispose();
+    await this.#untilOr(Promise.all(running.map(({ result }) => result)), LAST_WORDS_MS);
+    await this.#remains.remove(id, facts.volumeKey, reason);
+    this.counters.countEnd(reason);
+    const action = reason === 'expired' ? 'session.expire' : 'session.delete';
+    const { user, project } = facts;
+    this.audit({ action, tenant, user, project, session: id, outcome: reason });
+    log.info({ session: toSessionMark(id), cell: session.parts.cell.id, reason }, 'session ended');
+  }
+
+  async #untilOr(work: Promise<unknown>, mostMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.clock.after(mostMs, resolve);
+    await Promise.race([work, promise]);
+    cancel();
+  }
+
+  /** SECURITY: nothing that goes wrong here, such as a full disk, may end the server. */
+  #sweepSafely(): void {
+    try {
+      this.#sweep();
+    } catch (error) {
+      this.log.error({ error: messageOf(error) }, 'sessions cannot be looked after');
+    }
+  }
+
+  #sweep(): void {
+    const now = this.clock.now();
+    const { endedMs, endedMax } = this.#options.settings;
+    for (const session of this.#live.values()) {
+      if (session.expiresAt > now) session.life.storeTouch();
+      else {
+        const message = `no request for ${session.facts.ttlMs / 1000} s`;
+        this.end(session.id, 'expired', message).catch((error: unknown) => {
+          this.log.error({ error: messageOf(error) }, 'an expired session cannot be ended');
+        });
+      }
+    }
+    this.store.sessions.forgetEnded(now - endedMs, endedMax);
+  }
+
+  /** Takes over what runs, ends what is gone, and removes what nobody knows. */
+  async #restore(): Promise<void> {
+    const { driver, settings, bootId } = this.#options;
+    if (!this.store.isNew) await this.volumes.prepare();
+    const lostReason = this.store.noteBoot(bootId) ? 'host_restarted' : 'cell_lost';
+    const rows = this.store.sessions.living();
+    const permits = new Semaphore(settings.adopting);
+    for (const { state, facts } of rows) if (state !== 'creating') this.#holds.keep(facts.volumeKey);
+    await Promise.all(rows.map((row) => permits.run(() => this.#restoreOne(row, lostReason))));
+    const kept = [...this.#live.values()].map(({ parts }) => parts.cell.id);
+    await driver.reclaimLasting(this.store.keeper, new Set(kept));
+    for (const row of rows) if (row.state === 'creating') await this.#remains.forgetUnborn(row);
+    await this.volumes.reclaim(this.#holds.keys());
+  }
+
+  async #restoreOne(row: SessionRow, lostReason: 'host_restarted' | 'cell_lost'): Promise<void> {
+    const { log } = this.#options;
+    if (row.state === 'creating') return;
+    if (row.state === 'ending') {
+      await this.#remains.remove(row.id, row.facts.volumeKey, row.end_reason ?? 'cell_lost');
+      return;
+    }
+    try {
+      this.#keep(await this.#maker.adopt(row));
+      this.counters.adopted++;
+    } catch (error) {
+      const { code, message } = toHotcellError(error);
+      // A driver that cannot serve at present says nothing about its cells.
+      if (code === 'DRIVER_UNAVAILABLE') throw error;
+      log.warn({ session: toSessionMark(row.id), error: message }, 'a session is gone since the last start');
+      this.store.sessions.beginEnd(row.id, { at: this.clock.now(), reason: lostReason, message });
+      await this.#remains.remove(row.id, row.facts.volumeKey, lostReason);
+      this.counters.countEnd(lostReason);
+    }
+  }
+
+  stats(): SessionStats {
+    const live = [...this.#live.values()];
+    const execs = live.flatMap(({ commands }) => commands.table.living());
+    const runningExecs = execs.filter(({ state }) => state === 'running').length;
+    return this.counters.toStats({
+      open: live.length,
+      paused: live.filter(({ life }) => life.isPaused).length,
+      runningExecs,
+      waitingExecs: execs.length - runningExecs,
+    });
+  }
+
+  /** Lets go of everything: sessions, and commands in them, go on without a server until the next one. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#stopSweeping();
+    await Promise.allSettled([...this.#making.values()].map(({ done }) => done));
+    await Promise.allSettled(this.#ending.values());
+    for (const session of this.#live.values()) session.letGo();
+    await this.volumes.close().catch((error: unknown) => {
+      this.#options.log.warn({ error: messageOf(error) }, 'the folder of the volumes stays mounted');
+    });
+    this.store.close();
+  }
+}

@@ -1,0 +1,34 @@
+import { once } from 'node:events';
+import { waitFor } from './leftovers.ts';
+import type { TestServer } from './server.ts';
+
+/** Somebody at a terminal of a session. */
+export interface Terminal {
+  type(text: string): void;
+  /** Waits until this is to be seen. */
+  shows(text: string): Promise<void>;
+  close(): void;
+}
+
+/** A new terminal, or one more viewer of the one with this id. */
+export async function openTerminal(
+  server: TestServer,
+  sessionId: string,
+  execId?: string,
+): Promise<Terminal> {
+  const query = execId === undefined ? '' : `?exec_id=${execId}`;
+  const url = `${server.url.replace('http', 'ws')}/v1/sessions/${sessionId}/terminal${query}`;
+  const socket = new WebSocket(url, 'hotcell.terminal');
+  socket.binaryType = 'arraybuffer';
+  let seen = '';
+  socket.addEventListener('message', ({ data }) => {
+    if (data instanceof ArrayBuffer) seen += Buffer.from(data).toString();
+  });
+  socket.addEventListener('error', () => {});
+  await once(socket, 'open');
+  return {
+    type: (text) => socket.send(new TextEncoder().encode(text)),
+    shows: (text) => waitFor(`the terminal shows ${text}`, () => seen.includes(text)),
+    close: () => socket.close(),
+  };
+}
