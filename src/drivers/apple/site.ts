@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto';
+import { realpath } from 'node:fs/promises';
+import type { Isolation } from '../../core/cell.ts';
+import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
+import { HotcellError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import type { Labels } from '../docker/owner-labels.ts';
+import { STATUS } from './argv.ts';
+import type { ContainerCli } from './cli.ts';
+import { AppleImages } from './images.ts';
+import { toOwnerLabels } from './labels.ts';
+import { probeApple } from './probe.ts';
+import { ServicesWatch } from './services-watch.ts';
+import { parseStatus } from './shapes.ts';
+
+export interface AppleOptions {
+  /** The `container` command; undefined for the one of the system, on macOS only. */
+  readonly cli: string | undefined;
+  /** Folder with the guest files. */
+  readonly guest: string;
+  /** Folder with the recipes of images. */
+  readonly recipes: string;
+  /** Promises that the operator gave up by name. */
+  readonly weaker: readonly Promised[];
+  readonly log: Log;
+  /** Told what takes long, such as the build of an image. */
+  onProgress(text: string): void;
+}
+
+/** What all cells of one process share. */
+export interface AppleSite {
+  readonly instance: string;
+  readonly cli: ContainerCli;
+  readonly labels: Labels;
+  readonly images: AppleImages;
+  readonly isolation: Isolation;
+  readonly watch: ServicesWatch;
+  /** By its real name: what is mounted is a folder, not what a link leads to at the moment. */
+  readonly guest: string;
+}
+
+export async function openSite(options: AppleOptions, onUp: () => void): Promise<AppleSite> {
+  const { probe, cli } = await probeApple(options);
+  if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
+  if (cli === undefined) throw new HotcellError('INTERNAL', 'a probe that succeeds must have a command');
+  requireEnforcement(probe.enforcement, options.weaker);
+  const instance = randomBytes(6).toString('hex');
+  const isUp = async (): Promise<boolean> =>
+    parseStatus((await cli.ask('tell its status', STATUS)).stdout) === 'running';
+  return {
+    instance,
+    cli,
+    labels: await toOwnerLabels(instance),
+    images: new AppleImages(cli, { recipes: options.recipes }),
+    isolation: { driver: 'apple', runtime: probe.runtime, enforcement: probe.enforcement },
+    watch: new ServicesWatch(isUp, onUp),
+    guest: await realpath(options.guest),
+  };
+}
