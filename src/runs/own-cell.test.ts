@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { HotcellError } from '../core/errors.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
@@ -7,6 +8,7 @@ import { HotPool } from '../pool/hot-pool.ts';
 import { BOOTSTRAP_FAILURE } from '../pool/job-frame.ts';
 import { ScriptedDriver, type ScriptedProgram } from '../pool/scripted-driver.ts';
 import type { Strategy } from '../pool/strategy.ts';
+import type { RunPackages } from './run-packages.ts';
 import type { RunRequest, RunResult } from './run.ts';
 import { OneShotRuns } from './runs.ts';
 
@@ -23,7 +25,7 @@ const failToBoot: Play = (program) => {
 };
 
 /** The real use case and the real pool; the programs that get a job do what the scripts say, one after the other. */
-function makeRuns(strategy: Strategy, scripts: readonly Play[] = []) {
+function makeRuns(strategy: Strategy, scripts: readonly Play[] = [], packages?: RunPackages) {
   const driver = new ScriptedDriver();
   const left = [...scripts];
   driver.boot = (program) => {
@@ -54,6 +56,7 @@ function makeRuns(strategy: Strategy, scripts: readonly Play[] = []) {
     running: 8,
     queue: 8,
     stopping: NEVER,
+    ...(packages === undefined ? {} : { packages }),
     imageName: () => 'host:lua',
     onRun: () => {},
   });
@@ -67,6 +70,33 @@ function makeRuns(strategy: Strategy, scripts: readonly Play[] = []) {
   };
   return { driver, run };
 }
+
+describe.each(['fresh', 'shared'] as const)('[MC-11] a run with packages, strategy %s,', (strategy) => {
+  const folders = [{ name: 'packages', folder: '/srv/packages', at: '/packages' }];
+  const listed = [{ name: 'six', version: '1.0.0', from: 'index.example.org', direct: true }];
+
+  test('has a cell of its own that sees them, and says which', async () => {
+    const ready = { folders, env: { LUA_PATH: '/packages/x' }, packages: listed };
+    const { driver, run } = makeRuns(strategy, [], { prepare: () => Promise.resolve(ready) });
+    const { packages, cellId } = await run();
+    expect([packages, cellId]).toEqual([listed, '1']);
+    expect(driver.specs.map((spec) => spec.folders)).toEqual([folders]);
+    expect(disposals(driver)).toEqual([1]);
+  });
+
+  test('that needs none is as any other', async () => {
+    const { driver, run } = makeRuns(strategy, [], { prepare: () => Promise.resolve(undefined) });
+    expect((await run()).packages).toBeUndefined();
+    expect(driver.specs[0]?.folders).toBeUndefined();
+  });
+
+  test('that cannot be had does not begin', async () => {
+    const problem = new HotcellError('PACKAGE_UNAVAILABLE', 'six cannot be installed');
+    const { driver, run } = makeRuns(strategy, [], { prepare: () => Promise.reject(problem) });
+    await expect(run()).rejects.toBe(problem);
+    expect(driver.cells).toEqual([]);
+  });
+});
 
 /** For each cell: whether it was made for one program. */
 const isOwn = (driver: ScriptedDriver): boolean[] => driver.cells.map((cell) => cell.main !== undefined);

@@ -1,6 +1,7 @@
 import type { Isolation } from '../core/cell.ts';
 import type { ExecOutcome, ReachableLimit } from '../core/exec.ts';
 import type { Job } from '../core/job.ts';
+import type { RunPackage } from './run-packages.ts';
 
 export interface RunRequest extends Job {
   readonly language: string;
@@ -32,6 +33,8 @@ export interface RunResult {
   readonly filePath: string;
   readonly isolation: Isolation;
   readonly warm: boolean;
+  /** That it could import; undefined where none are installed for runs. */
+  readonly packages: readonly RunPackage[] | undefined;
 }
 
 export interface LanguageStatus {

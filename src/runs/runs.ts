@@ -8,6 +8,7 @@ import { BOOTSTRAP_FAILURE, encodeJobFrame } from '../pool/job-frame.ts';
 import { Admission } from './admission.ts';
 import { toEndMessage, toExitCode, toKeptOutput } from './describe-end.ts';
 import type { LanguageStatus, OutputListener, RunRequest, RunResult, Runs } from './run.ts';
+import type { ReadyPackages, RunPackages } from './run-packages.ts';
 import { supervise, type Supervised } from './supervise.ts';
 
 export interface RunsOptions {
@@ -18,6 +19,8 @@ export interface RunsOptions {
   readonly keptBytes: number;
   readonly running: number;
   readonly queue: number;
+  /** Undefined: nothing is installed for runs. */
+  readonly packages?: RunPackages;
   /** Aborted when the server stops: running executions end. */
   readonly stopping: AbortSignal;
   readonly log: Log;
@@ -77,6 +80,8 @@ export class OneShotRuns implements Runs {
     const signal = AbortSignal.any([options.signal, stopping]);
     if (signal.aborted) throw toCancelError(signal);
     return this.#admission.run(async () => {
+      const preparing = this.#options.packages?.prepare(request, signal);
+      const packages = preparing === undefined ? undefined : await preparing;
       let streamed = false;
       const onOutput: OutputListener = (stream, bytes) => {
         streamed = options.onOutput !== undefined;
@@ -86,8 +91,17 @@ export class OneShotRuns implements Runs {
         const mayRetry = (): boolean => attempt < ATTEMPTS && !streamed && !signal.aborted;
         try {
           // What was lost in a shared cell may be a neighbour's doing: the second try is without neighbours.
-          const own = attempt > 1 || needsOwnCell(request);
-          return await this.#runOnce({ request, language, bounds, signal, onOutput, mayRetry, own });
+          const own = attempt > 1 || packages !== undefined || needsOwnCell(request);
+          return await this.#runOnce({
+            request,
+            language,
+            bounds,
+            signal,
+            onOutput,
+            mayRetry,
+            own,
+            packages,
+          });
         } catch (error) {
           // A lost cell has left no trace outside itself, so running again is safe as long as nobody saw output.
           const { code, message } = toHotcellError(error);
@@ -149,18 +163,20 @@ export class OneShotRuns implements Runs {
     onOutput: OutputListener;
     mayRetry: () => boolean;
     own: boolean;
+    packages: ReadyPackages | undefined;
   }): Promise<RunResult> {
     const { pool, keptBytes, limits } = this.#options;
-    const { request, bounds } = run;
+    const { request, bounds, packages } = run;
+    const { memoryBytes } = bounds;
     const taken = run.own
-      ? await pool.takeOwn(request.language, bounds.memoryBytes, run.signal)
+      ? await pool.takeOwn(request.language, { memoryBytes, folders: packages?.folders ?? [] }, run.signal)
       : await pool.take(request.language, run.signal);
     const { cell } = taken.hot;
     try {
       if (bounds.memoryBytes !== limits.memoryBytes) requireRoom(taken.hot, bounds.memoryBytes);
       if (bounds.memoryBytes !== taken.memoryBytes) await cell.limitMemory?.(bounds.memoryBytes);
       const end = await supervise(taken.hot, {
-        input: encodeJobFrame(request),
+        input: encodeJobFrame({ ...request, env: { ...request.env, ...packages?.env } }),
         stdin: request.stdin,
         wallTimeMs: bounds.wallTimeMs,
         outputBytes: bounds.outputBytes,
@@ -187,7 +203,12 @@ export class OneShotRuns implements Runs {
   }
 
   #toResult(
-    run: { request: RunRequest; language: Language; bounds: Bounds },
+    run: {
+      request: RunRequest;
+      language: Language;
+      bounds: Bounds;
+      packages: ReadyPackages | undefined;
+    },
     taken: Taken,
     end: Supervised,
   ): RunResult {
@@ -209,6 +230,7 @@ export class OneShotRuns implements Runs {
       filePath,
       isolation: cell.isolation,
       warm: taken.warm,
+      packages: run.packages?.packages,
     };
   }
 

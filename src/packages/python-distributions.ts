@@ -1,0 +1,40 @@
+/** What well-known modules of Python are called in its index, where that is not the name of the module. */
+const DISTRIBUTIONS: ReadonlyMap<string, string> = new Map([
+  ['Crypto', 'pycryptodome'],
+  ['Cryptodome', 'pycryptodomex'],
+  ['Levenshtein', 'python-Levenshtein'],
+  ['MySQLdb', 'mysqlclient'],
+  ['OpenSSL', 'pyOpenSSL'],
+  ['PIL', 'Pillow'],
+  ['attr', 'attrs'],
+  ['bs4', 'beautifulsoup4'],
+  ['cv2', 'opencv-python-headless'],
+  ['dateutil', 'python-dateutil'],
+  ['docx', 'python-docx'],
+  ['dotenv', 'python-dotenv'],
+  ['faiss', 'faiss-cpu'],
+  ['fitz', 'PyMuPDF'],
+  ['git', 'GitPython'],
+  ['jose', 'python-jose'],
+  ['jwt', 'PyJWT'],
+  ['magic', 'python-magic'],
+  ['markdown', 'Markdown'],
+  ['nacl', 'PyNaCl'],
+  ['pkg_resources', 'setuptools'],
+  ['pptx', 'python-pptx'],
+  ['psycopg2', 'psycopg2-binary'],
+  ['pythonjsonlogger', 'python-json-logger'],
+  ['serial', 'pyserial'],
+  ['skimage', 'scikit-image'],
+  ['sklearn', 'scikit-learn'],
+  ['slugify', 'python-slugify'],
+  ['socks', 'PySocks'],
+  ['telegram', 'python-telegram-bot'],
+  ['usb', 'pyusb'],
+  ['yaml', 'PyYAML'],
+  ['zmq', 'pyzmq'],
+]);
+
+export function toDistribution(module: string): string {
+  return DISTRIBUTIONS.get(module) ?? module;
+}
