@@ -4,6 +4,9 @@ const slow = { testTimeout: 120_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   test: {
+    // Two files at a time: those with real cells wait more than they work, and more than two would turn load into timeouts
+    // on a small machine.
+    maxWorkers: 2,
     // Time for a private Docker engine to stop.
     teardownTimeout: 60_000,
     projects: [
@@ -16,11 +19,11 @@ export default defineConfig({
       },
       { test: { name: 'guest', include: ['guest/**/*.test.ts'], ...slow } },
       {
-        // Real cells on a small machine: one file after the other, so that load does not turn into timeouts.
         test: {
           name: 'cells',
           include: ['test/{contract,attacks,faults,e2e}/**/*.test.ts'],
-          fileParallelism: false,
+          // After the quick ones.
+          sequence: { groupOrder: 1 },
           globalSetup: ['test/support/engine-setup.ts'],
           ...slow,
         },

@@ -3,13 +3,15 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
 import * as z from 'zod';
-import { SETTINGS, type Setting } from '../src/app/config-keys.ts';
+import { SETTINGS } from '../src/app/config-keys.ts';
 import { Config } from '../src/app/config.ts';
 import { ERRORS } from '../src/core/errors.ts';
 import { BUILT_IN_LANGUAGES } from '../src/core/language.ts';
 import { makeOpenApi } from '../src/http/openapi.ts';
 import { driversPage } from './docs/drivers-page.ts';
 import { code, page, plain, table } from './docs/markdown.ts';
+import { mcpToolsPage } from './docs/mcp-tools-page.ts';
+import { JsonSchema, allowedText, rowsOf, settingText } from './docs/schema-rows.ts';
 
 const DOCS = new URL('../docs/', import.meta.url);
 
@@ -41,63 +43,6 @@ const DEFAULT_IN_WORDS: ReadonlyMap<string, string> = new Map([
   ['pool.booting', 'the number of CPU cores'],
   ['stateDir', 'a folder `hotcell` below `/run`, `/run/user/UID` or `/dev/shm`'],
 ]);
-
-const JsonSchema = z.looseObject({
-  description: z.string().optional(),
-  type: z.union([z.string(), z.array(z.string())]).optional(),
-  enum: z.array(z.unknown()).optional(),
-  minimum: z.number().optional(),
-  exclusiveMinimum: z.number().optional(),
-  maximum: z.number().optional(),
-  default: z.unknown().optional(),
-  required: z.array(z.string()).optional(),
-  get properties() {
-    return z.record(z.string(), JsonSchema).optional();
-  },
-  get items() {
-    return JsonSchema.optional();
-  },
-  get anyOf() {
-    return z.array(JsonSchema).optional();
-  },
-});
-type JsonSchema = z.infer<typeof JsonSchema>;
-
-const UNITS: Readonly<Partial<Record<Setting['kind'], readonly (readonly [number, string])[]>>> = {
-  bytes: [
-    [1024 ** 3, 'g'],
-    [1024 ** 2, 'm'],
-    [1024, 'k'],
-  ],
-  milliseconds: [
-    [60_000, 'min'],
-    [1000, 's'],
-    [1, 'ms'],
-  ],
-};
-
-/** A value as one would write it in the environment. */
-function settingText(kind: Setting['kind'], value: unknown): string {
-  if (value === undefined) return '';
-  if (Array.isArray(value)) return value.join(',');
-  if (typeof value !== 'number') return typeof value === 'string' ? value : JSON.stringify(value);
-  const unit = (UNITS[kind] ?? []).find(([size]) => value >= size && value % size === 0);
-  return unit === undefined ? String(value) : `${value / unit[0]}${unit[1]}`;
-}
-
-function allowedText(kind: Setting['kind'], schema: JsonSchema | undefined): string {
-  const words = (schema?.enum ?? schema?.items?.enum)?.map((word) => code(String(word)));
-  if (words !== undefined) return `${kind === 'list' ? 'any of' : 'one of'} ${words.join(', ')}`;
-  const { minimum, exclusiveMinimum, maximum } = schema ?? {};
-  const bounds = [
-    minimum === undefined || minimum === 0 ? undefined : `at least ${settingText(kind, minimum)}`,
-    exclusiveMinimum === undefined ? undefined : `more than ${exclusiveMinimum}`,
-    maximum === undefined || maximum === Number.MAX_SAFE_INTEGER
-      ? undefined
-      : `at most ${settingText(kind, maximum)}`,
-  ];
-  return bounds.filter((bound) => bound !== undefined).join(', ');
-}
 
 function schemaAt(path: string): JsonSchema | undefined {
   return path
@@ -167,30 +112,6 @@ const Api = z.looseObject({
   components: z.looseObject({ schemas: z.record(z.string(), JsonSchema) }),
 });
 
-function typeText(schema: JsonSchema): string {
-  if (schema.anyOf !== undefined) return schema.anyOf.map(typeText).join(' or ');
-  if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(' or ');
-  if (schema.type === 'array')
-    return `array of ${schema.items === undefined ? 'any' : typeText(schema.items)}`;
-  return [schema.type ?? 'any'].flat().join(' or ');
-}
-
-function rowsOf(given: unknown, prefix: string): string[][] {
-  const schema = JsonSchema.parse(given);
-  const object = schema.properties === undefined ? schema.anyOf?.[0] : schema;
-  return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => {
-    const must = object?.required?.includes(name) === true ? '' : ' (optional)';
-    const bounds = [allowedText('number', { ...field, enum: undefined, items: undefined })];
-    if (field.default !== undefined) bounds.push(`default ${code(JSON.stringify(field.default))}`);
-    const notes = [plain(field.description ?? ''), ...bounds].filter((text) => text !== '');
-    const below = field.type === 'array' ? field.items : field;
-    return [
-      [code(prefix + name) + must, plain(typeText(field)), notes.join('; ')],
-      ...rowsOf(below ?? {}, `${prefix}${name}${field.type === 'array' ? '[]' : ''}.`),
-    ];
-  });
-}
-
 function httpPage(): string {
   const api = Api.parse(makeOpenApi({ version: '', needsKey: true, languages: [] }));
   const routes = Object.entries(api.paths).flatMap(([path, methods]) =>
@@ -205,7 +126,7 @@ function httpPage(): string {
     table(['Field', 'Type', 'Meaning'], rowsOf(api.components.schemas[name], ''));
   return page(
     'HTTP API',
-    ['src/wire/execute.ts', 'src/http/openapi.ts'],
+    ['src/wire', 'src/http/openapi.ts'],
     'A running server has the same as `/openapi.json`, and as a page to read and to try at `/docs`. ' +
       'The rules for callers (`Host`, `Origin`, key) are in [SECURITY.md](../SECURITY.md#the-http-door), ' +
       'the error codes in [errors.md](errors.md).',
@@ -222,8 +143,27 @@ function httpPage(): string {
     fields('HealthReply'),
     '## Reply of `GET /languages`',
     fields('LanguagesReply'),
+    '## Sessions',
+    'How they behave is in [sessions.md](sessions.md).',
+    ...SESSION_SCHEMAS.flatMap(([title, name]) => [`### ${title}`, fields(name)]),
   );
 }
+
+const SESSION_SCHEMAS: readonly (readonly [title: string, schema: string])[] = [
+  ['Body of `POST /v1/sessions`', 'CreateSessionRequest'],
+  ['A session', 'SessionReply'],
+  ['Body of `POST …/exec`', 'SessionExecRequest'],
+  ['Its reply', 'SessionExecReply'],
+  ['Reply of `GET …/output`', 'OutputReply'],
+  ['Body of `POST …/stdin`', 'StdinRequest'],
+  ['Body of `POST …/upload`', 'UploadRequest'],
+  ['Body of `POST …/sync`', 'SyncRequest'],
+  ['Its reply', 'SyncReply'],
+  ['Reply of `GET …/changes`', 'ChangesReply'],
+  ['Body of `POST …/apply_patch`', 'ApplyPatchRequest'],
+  ['Reply of `GET …/egress`', 'EgressReply'],
+  ['Reply of `GET /metrics.json`', 'MetricsReply'],
+];
 
 // Writing
 
@@ -233,6 +173,7 @@ const pages: Readonly<Record<string, string>> = {
   'errors.md': errorsPage(),
   'http-api.md': httpPage(),
   'languages.md': languagesPage(),
+  'mcp-tools.md': await mcpToolsPage(),
 };
 
 const check = process.argv.includes('--check');

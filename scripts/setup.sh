@@ -134,9 +134,11 @@ find_missing() {
   done
 }
 
-# What cells need on Linux: one runtime, and interpreters under /usr, which is what cells see.
+# What cells need on Linux: one runtime, interpreters under /usr, which is what cells see, and for root what makes the file
+# systems of sessions.
 find_missing_for_cells() {
   local wanted=(python3=/usr/bin/python3 ruby=/usr/bin/ruby)
+  if ((EUID == 0)); then wanted+=(e2fsprogs=mkfs.ext4 mount=mount); fi
   if ! is_installed crun && ! is_installed runc && ! is_installed runsc; then wanted+=(crun=crun); fi
   find_missing "${wanted[@]}"
 }

@@ -14,7 +14,8 @@ source scripts/checks.sh
 # makes its image; openssl for certificates.
 TEST_PACKAGES=(
   crun=crun runc=runc runsc=runsc ruby=/usr/bin/ruby python3=/usr/bin/python3 util-linux=unshare procps=ps curl=curl
-  docker.io=dockerd podman=podman mmdebstrap=mmdebstrap openssl=openssl
+  docker.io=dockerd podman=podman mmdebstrap=mmdebstrap openssl=openssl e2fsprogs=mkfs.ext4 mount=mount git=git
+  python3-pip=/usr/bin/pip3
 )
 
 ensure_test_packages() {

@@ -12,7 +12,7 @@ const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const SOURCES = list('src/**/*.{ts,js}');
 const PRODUCT = SOURCES.filter((file) => !file.endsWith('.test.ts'));
 /** What is mounted into cells; the rest of guest/ tests it. */
-const GUEST = list('guest/*.sh', 'guest/bootstrap/**/*.*');
+const GUEST = list('guest/*.sh', 'guest/bootstrap/**/*.*', 'guest/preload/*.ts');
 const FOLDERS = list('src/*/tsconfig.json').map((file) => basename(dirname(file)));
 
 const IMPORT =
@@ -59,9 +59,32 @@ describe('layers', () => {
     drivers: ['core', 'lib'],
     pool: ['core', 'lib'],
     runs: ['core', 'lib', 'pool'],
-    http: ['core', 'lib', 'runs', 'wire'],
-    app: ['core', 'drivers', 'http', 'lib', 'pool', 'runs', 'wire'],
-    cli: ['app', 'core', 'lib', 'runs', 'wire'],
+    workspace: ['core', 'lib', 'wire'],
+    egress: ['core', 'lib', 'wire'],
+    policy: ['core', 'lib'],
+    sessions: ['core', 'egress', 'lib', 'policy', 'wire', 'workspace'],
+    packages: ['core', 'egress', 'lib', 'wire', 'workspace'],
+    workbench: ['core', 'egress', 'lib', 'packages', 'wire', 'workspace'],
+    mcp: ['core', 'lib', 'packages', 'wire', 'workbench'],
+    client: ['core', 'lib', 'wire'],
+    http: ['core', 'lib', 'policy', 'runs', 'sessions', 'wire'],
+    app: [
+      'core',
+      'drivers',
+      'egress',
+      'http',
+      'lib',
+      'mcp',
+      'packages',
+      'policy',
+      'pool',
+      'runs',
+      'sessions',
+      'wire',
+      'workbench',
+      'workspace',
+    ],
+    cli: ['app', 'client', 'core', 'lib', 'runs', 'wire', 'workspace'],
   };
 
   test('every folder is a project of its own, and the compiler builds them all', () => {
@@ -80,7 +103,7 @@ describe('layers', () => {
     expect(arrowsOf(folder).filter((target) => !referencesOf(folder).includes(target))).toEqual([]);
   });
 
-  test.each(['lib', 'core', 'wire'])('%s knows nothing of Node', (folder) => {
+  test.each(['lib', 'core', 'wire', 'client'])('%s knows nothing of Node', (folder) => {
     const files = PRODUCT.filter((file) => file.startsWith(`src/${folder}/`));
     const words = files.filter((file) => /from 'node:|\bprocess\.[a-z]|\bBuffer\b/.test(read(file)));
     expect(words).toEqual([]);

@@ -59,6 +59,8 @@ export class HotcellServer implements AsyncDisposable {
         PATH: process.env['PATH'] ?? '',
         HOME: process.env['HOME'] ?? '/tmp',
         HOTCELL_STATE_DIR: join(folder, 'state'),
+        HOTCELL_SESSIONS_DIR: join(folder, 'data'),
+        HOTCELL_SESSIONS_RATE_LIMIT_PER_MINUTE: '0',
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

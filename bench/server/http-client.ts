@@ -1,4 +1,4 @@
-import { Agent, request } from 'node:http';
+import { Agent, request, type IncomingMessage } from 'node:http';
 
 export interface HttpAnswer {
   readonly status: number;
@@ -15,14 +15,23 @@ export class HttpClient {
   }
 
   get(path: string): Promise<HttpAnswer> {
-    return this.#send('GET', path, undefined);
+    return this.send('GET', path);
   }
 
   post(path: string, body: string): Promise<HttpAnswer> {
-    return this.#send('POST', path, body);
+    return this.send('POST', path, body);
   }
 
-  #send(method: string, path: string, body: string | undefined): Promise<HttpAnswer> {
+  /** An answer that is read piece by piece. */
+  open(path: string, headers: Readonly<Record<string, string>>): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      request(this.#url + path, { headers: { ...headers }, agent: false }, resolve)
+        .on('error', reject)
+        .end();
+    });
+  }
+
+  send(method: string, path: string, body?: string): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       const headers =
         body === undefined

@@ -1,10 +1,19 @@
 import { PROMISES, PROMISE_MEANING, type Enforcement } from '../../src/core/enforcement.ts';
+import { ENFORCEMENT as APPLE_ENFORCEMENT } from '../../src/drivers/apple/probe.ts';
 import { toEnforcement as toDockerEnforcement } from '../../src/drivers/docker/probe.ts';
 import { toSeccompProfile } from '../../src/drivers/linux/seccomp.ts';
 import { toEnforcement } from '../../src/drivers/oci/probe.ts';
 import type { RuntimeName } from '../../src/drivers/oci/runtime.ts';
+import { toEnforcement as toPreloadEnforcement, type Layer } from '../../src/drivers/preload/probe.ts';
+import { syscallTable } from '../../src/drivers/preload/syscall-numbers.ts';
 import { SubprocessDriver } from '../../src/drivers/subprocess/driver.ts';
-import { DOCKER_EXEMPTIONS, OCI_EXEMPTIONS, SUBPROCESS_EXEMPTIONS } from '../../test/contract/exemptions.ts';
+import {
+  APPLE_EXEMPTIONS,
+  DOCKER_EXEMPTIONS,
+  OCI_EXEMPTIONS,
+  PRELOAD_EXEMPTIONS,
+  SUBPROCESS_EXEMPTIONS,
+} from '../../test/contract/exemptions.ts';
 import { code, page, plain, table } from './markdown.ts';
 
 /** Who keeps which promise, and what a driver is not held to. */
@@ -29,6 +38,17 @@ export async function driversPage(): Promise<string> {
       { ownKernel, seccomp: toSeccompProfile('x64') },
       { CpuCfsQuota: limits, MemoryLimit: limits, PidsLimit: limits },
     );
+  const preload = (isRoot: boolean, landlock: number): Enforcement => {
+    const numbers = syscallTable('x64');
+    if (numbers === undefined) throw new Error('x64 has a table');
+    const layer: Layer = {
+      kind: 'linux',
+      table: numbers,
+      kernel: { landlock, seccomp: true, notify: true },
+      isRoot,
+    };
+    return toPreloadEnforcement(layer, { cpus: 1 });
+  };
   const columns: readonly (readonly [heading: string, enforcement: Enforcement])[] = [
     ['oci: crun, runc', oci('crun', true)],
     ['oci: runsc', oci('runsc', true)],
@@ -36,11 +56,18 @@ export async function driversPage(): Promise<string> {
     ['docker', docker(false, true)],
     ['docker: runsc', docker(true, true)],
     ['docker: rootless, nothing delegated', docker(false, false)],
+    ['apple', APPLE_ENFORCEMENT],
+    ['preload', preload(true, 7)],
+    ['preload: not root', preload(false, 7)],
+    ['preload: no Landlock', preload(false, 0)],
+    ['preload: macOS', toPreloadEnforcement({ kind: 'seatbelt' }, { cpus: 1 })],
     ['subprocess', subprocess.enforcement],
   ];
   const exemptions = [
     ...Object.entries(OCI_EXEMPTIONS).map(([name, exempt]) => [`oci: ${name}`, exempt] as const),
     ...Object.entries(DOCKER_EXEMPTIONS).map(([name, exempt]) => [`docker: ${name}`, exempt] as const),
+    ['apple', APPLE_EXEMPTIONS] as const,
+    ['preload', PRELOAD_EXEMPTIONS] as const,
     ['subprocess', SUBPROCESS_EXEMPTIONS] as const,
   ];
   return page(
@@ -49,6 +76,8 @@ export async function driversPage(): Promise<string> {
       'src/core/enforcement.ts',
       'src/drivers/oci/probe.ts',
       'src/drivers/docker/probe.ts',
+      'src/drivers/apple/probe.ts',
+      'src/drivers/preload/probe.ts',
       'src/drivers/subprocess/driver.ts',
       'test/contract/exemptions.ts',
     ],

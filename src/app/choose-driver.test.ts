@@ -55,16 +55,18 @@ async function failureOf(settings: object): Promise<HotcellError> {
 describe('the order', () => {
   test.each([
     ['linux', ['oci', 'docker']],
-    ['darwin', ['docker']],
+    ['darwin', ['apple', 'docker']],
     ['win32', ['docker']],
   ])('[SC-04] without a word of the operator, on %s', (platform, names) => {
     expect(driversToTry(configOf({}), platform)).toEqual(names);
   });
 
-  test('[SC-04] auto is never subprocess, whatever was given up', () => {
+  test('[SC-04] auto is never preload or subprocess, whatever was given up', () => {
     const config = configOf({ driver: 'auto', weaker: PROMISES });
-    for (const platform of ['linux', 'darwin', 'win32', 'freebsd'])
+    for (const platform of ['linux', 'darwin', 'win32', 'freebsd']) {
       expect(driversToTry(config, platform)).not.toContain('subprocess');
+      expect(driversToTry(config, platform)).not.toContain('preload');
+    }
   });
 
   test.each(makeDrivers.DRIVER_NAMES)(
@@ -105,11 +107,29 @@ describe('auto', () => {
   });
 
   test('[SC-04] on another system begins with docker', async () => {
-    pretend('darwin');
+    pretend('freebsd');
     machine = { oci: GOOD, docker: GOOD };
     const { driver, reason } = await chooseDriver(configOf({}), HOOKS);
     expect([driver.name, reason, asked]).toEqual(['docker', 'auto: the first choice here', ['docker']]);
   });
+
+  test.each<[string, Probe, string, string]>([
+    ['serves', GOOD, 'apple', 'auto: the first choice here'],
+    [
+      'has services that do not run',
+      bad('container system start'),
+      'docker',
+      'auto: the apple driver cannot serve: container system start',
+    ],
+  ])(
+    "[MC-03, SC-04] on macOS Apple's container comes first; one that %s",
+    async (_what, apple, name, reason) => {
+      pretend('darwin');
+      machine = { apple, docker: GOOD };
+      const choice = await chooseDriver(configOf({}), HOOKS);
+      expect([choice.driver.name, choice.reason]).toEqual([name, reason]);
+    },
+  );
 
   test('[SC-04] does not end with a driver without walls, even if all was given up', async () => {
     machine = { oci: bad('no crun'), docker: bad('no engine'), subprocess: WITHOUT_WALLS };

@@ -11,10 +11,19 @@ export interface DriverChoice {
   readonly reason: string;
 }
 
-/** The drivers that `auto` tries, best first. Never one without walls: subprocess has to be asked for by its name. */
+/** By system. */
+const PREFERRED: Readonly<Record<string, readonly DriverName[]>> = {
+  linux: ['oci', 'docker'],
+  darwin: ['apple', 'docker'],
+};
+
+/**
+ * The drivers that `auto` tries, best first. Never one that runs on the host itself: preload and subprocess have
+ * to be asked for by name.
+ */
 export function driversToTry(config: Config, platform: string): readonly DriverName[] {
   if (config.driver !== 'auto') return [config.driver];
-  return platform === 'linux' ? ['oci', 'docker'] : ['docker'];
+  return PREFERRED[platform] ?? ['docker'];
 }
 
 /** The first driver that can serve here and keeps every promise that was not given up by name. */

@@ -3,7 +3,11 @@ import * as z from 'zod';
 import { PROMISES } from '../core/enforcement.ts';
 import { Language, LanguageName } from '../core/language.ts';
 import { LONGEST_TIME_MS, Limits } from '../core/limits.ts';
+import { TenantSettings } from '../policy/tenants.ts';
 import { STRATEGIES } from '../pool/strategy.ts';
+import { McpConfig } from './mcp-config.ts';
+import { PackagesConfig } from './packages-config.ts';
+import { SessionConfig } from './session-config.ts';
 
 const MiB = 1024 * 1024;
 const minutes = (count: number): number => count * 60_000;
@@ -34,14 +38,14 @@ export const Config = z.strictObject({
     .default(10 * 1024)
     .describe('bytes of each output stream that a reply keeps'),
   driver: z
-    .enum(['auto', 'oci', 'docker', 'subprocess'])
+    .enum(['auto', 'oci', 'docker', 'apple', 'preload', 'subprocess'])
     .default('auto')
-    .describe('what makes the cells; auto: oci on Linux where it works, else docker'),
+    .describe('what makes the cells; auto: oci on Linux, apple on macOS, where they work, else docker'),
   strategy: z
     .enum(['auto', ...STRATEGIES])
     .default('auto')
     .describe(
-      'fresh: a cell for every run; shared: one cell per language; auto: shared on docker, else fresh',
+      'fresh: a cell for every run; shared: one cell per language; auto: shared on docker and apple, else fresh',
     ),
   runtime: z
     .enum(['auto', 'crun', 'runc', 'runsc'])
@@ -130,6 +134,22 @@ export const Config = z.strictObject({
     })
     .prefault({})
     .describe('the docker driver'),
+  apple: z
+    .strictObject({
+      cli: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("Apple's container command, if it is not the one of the system"),
+    })
+    .prefault({})
+    .describe('the apple driver'),
+  tenants: TenantSettings.default({}).describe(
+    'further callers by name, each with the digest of a key and with quotas',
+  ),
+  sessions: SessionConfig.prefault({}).describe('workspaces with a shell, at /v1/sessions'),
+  packages: PackagesConfig.prefault({}).describe('packages that code imports'),
+  mcp: McpConfig.prefault({}).describe('the door for AI clients: hotcell mcp, and /mcp'),
   languages: z
     .record(LanguageName, z.union([Language, z.literal(false)]))
     .default({})

@@ -2,15 +2,19 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Probe } from '../core/driver.ts';
 import { SILENT_LOG } from '../core/log.ts';
+import { inspectAppleImages, openAppleStore } from './apple-images.ts';
 import { driversToTry, probeDriver, serves } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import { listImages } from './images.ts';
 import { toLanguageTable } from './language-table.ts';
 import { DRIVER_NAMES, bundledTools } from './make-drivers.ts';
+import { whyNotOnDisk } from './workspaces.ts';
 
 export interface HostReport {
   readonly node: string;
   readonly drivers: readonly { readonly name: string; readonly chosen: boolean; readonly probe: Probe }[];
+  /** Where the workspaces of sessions are. */
+  readonly workspaces: { readonly storage: 'volume' | 'memory'; readonly reason?: string };
   readonly languages: readonly {
     readonly name: string;
     readonly available: boolean;
@@ -29,15 +33,32 @@ export async function inspectHost(config: Config): Promise<HostReport> {
     candidates.find((name) =>
       probes.some((driver) => driver.name === name && serves(driver.probe, config)),
     ) ?? candidates[0];
-  const isDocker = chosen === 'docker' && probes.some(({ name, probe }) => name === 'docker' && probe.ok);
   return {
     node: process.version,
     drivers: probes.map((driver) => ({ ...driver, chosen: driver.name === chosen })),
-    languages: isDocker ? await inspectImages(config) : inspectPrograms(config),
+    workspaces: inspectWorkspaces(config, chosen),
+    languages: await inspectLanguages(config, chosen, probes.find(({ name }) => name === chosen)?.probe),
   };
 }
 
+function inspectWorkspaces(config: Config, driver: string | undefined): HostReport['workspaces'] {
+  const reason = whyNotOnDisk(config, driver ?? '');
+  return reason === undefined ? { storage: 'volume' } : { storage: 'memory', reason };
+}
+
 type LanguageReports = HostReport['languages'];
+
+/** Where cells are made from images, a language is there when its image is. */
+async function inspectLanguages(
+  config: Config,
+  driver: string | undefined,
+  probe: Probe | undefined,
+): Promise<LanguageReports> {
+  if (probe?.ok !== true) return inspectPrograms(config);
+  if (driver === 'docker') return inspectImages(config);
+  const store = driver === 'apple' ? await openAppleStore(config) : undefined;
+  return store === undefined ? inspectPrograms(config) : inspectAppleImages(config, store);
+}
 
 function inspectPrograms(config: Config): LanguageReports {
   return Object.entries(toLanguageTable(config.languages)).map(([name, language]) => {

@@ -4,17 +4,27 @@ import { imageOf } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
 import { HotPool } from '../pool/hot-pool.ts';
 import type { Strategy } from '../pool/strategy.ts';
+import { Tenants } from '../policy/tenants.ts';
 import type { Runs } from '../runs/run.ts';
 import { OneShotRuns } from '../runs/runs.ts';
+import type { Sessions } from '../sessions/api.ts';
 import type { HealthReply } from '../wire/execute.ts';
-import { chooseDriver } from './choose-driver.ts';
+import type { MetricsReply } from '../wire/metrics.ts';
+import { chooseDriver, type DriverChoice } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import { toLanguageTable } from './language-table.ts';
 import { Metrics } from './metrics.ts';
+import { openRunPackages } from './open-packages.ts';
+import { openSessions } from './open-sessions.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
 
 export interface Engine {
   readonly runs: Runs;
+  readonly sessions: Sessions | undefined;
+  readonly sessionsProblem: string | undefined;
+  readonly tenants: Tenants;
+  /** What makes the cells. */
+  readonly choice: DriverChoice;
   readonly driver: {
     readonly name: string;
     readonly runtime: string;
@@ -24,6 +34,7 @@ export interface Engine {
   };
   health(): HealthReply;
   metrics(): Promise<string>;
+  metricsView(): MetricsReply;
   /** Ends running executions and removes every cell. */
   close(): Promise<void>;
 }
@@ -41,7 +52,8 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   // Folders and files for the cells' users must not depend on what our caller had as umask.
   process.umask(0o022);
   const languages = toLanguageTable(config.languages);
-  const { driver, probe, reason } = await chooseDriver(config, hooks);
+  const choice = await chooseDriver(config, hooks);
+  const { driver, probe, reason } = choice;
   const strategy = toStrategy(config, driver.name);
   const reclaim = async (): Promise<void> => {
     const reclaimed = await driver.reclaim();
@@ -67,8 +79,10 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   });
   const metrics = new Metrics({
     load: () => runs.load,
+    sessionStats: () => opened.stats(),
     ready: () => Object.keys(languages).map((language) => ({ language, cells: pool.status(language).ready })),
   });
+  const packages = config.packages.python ? await openRunPackages(config, driver, log) : undefined;
   const runs: OneShotRuns = new OneShotRuns({
     pool,
     languages,
@@ -79,14 +93,18 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
     queue: config.pool.queue,
     stopping: stopping.signal,
     log,
+    ...(packages === undefined ? {} : { packages }),
     imageName: (language) => driver.imageName(imageOf(language), language.command[0] ?? ''),
     onRun: (result) => metrics.count(result),
   });
+  const opened = await openSessions(config, driver, log);
   const close = async (): Promise<void> => {
+    await opened.close();
     stopReclaiming();
     clearTimeout(secondLook);
     stopping.abort(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
     await pool.close();
+    await packages?.close();
     await driver.close();
   };
 
@@ -105,6 +123,10 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   const startedAt = SYSTEM_CLOCK.now();
   return {
     runs,
+    sessions: opened.sessions,
+    sessionsProblem: opened.problem,
+    tenants: new Tenants({ apiKey: config.apiKey, tenants: config.tenants }),
+    choice,
     driver: { name: driver.name, runtime: probe.runtime, reason, strategy, notes: probe.notes },
     health: () => {
       const states = runs.languages().map(({ name, state }) => [name, state] as const);
@@ -122,12 +144,13 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
       };
     },
     metrics: () => metrics.text(),
+    metricsView: () => metrics.view(),
     close,
   };
 }
 
-/** A cell of an engine takes a third of a second of CPU, so there they are shared unless somebody wants otherwise. */
+/** A cell of an engine takes a third of a second of CPU, a virtual machine more: there they are shared unless asked otherwise. */
 function toStrategy(config: Config, driver: string): Strategy {
   if (config.strategy !== 'auto') return config.strategy;
-  return driver === 'docker' ? 'shared' : 'fresh';
+  return driver === 'docker' || driver === 'apple' ? 'shared' : 'fresh';
 }

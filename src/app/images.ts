@@ -5,6 +5,7 @@ import { Engine } from '../drivers/docker/engine.ts';
 import { ImageStore, type BuiltImage, type ImageEntry } from '../drivers/docker/images.ts';
 import { BUILDABLE, isBuildable, toBuiltTag, type Buildable } from '../drivers/docker/recipe.ts';
 import type { OnProgress } from '../drivers/docker/shared-pulls.ts';
+import { openAppleStore } from './apple-images.ts';
 import type { Config } from './config.ts';
 import { dockerEndpoint } from './docker-endpoint.ts';
 import { toLanguageTable } from './language-table.ts';
@@ -31,7 +32,7 @@ export async function* buildImages(
   const languages = toLanguageTable(config.languages);
   const names = toRecipes(order.names, languages);
   const { base, platform } = order;
-  const store = makeImageStore(await Engine.connect(dockerEndpoint(config)), languages);
+  const { store } = await openStore(config, languages);
   for (const name of names) yield await store.build({ name, base, platform }, onProgress);
 }
 
@@ -65,8 +66,7 @@ export interface LanguageImage {
 /** The image that would be used for each language, and whether the engine has it. */
 export async function listImages(config: Config): Promise<LanguageImage[]> {
   const languages = toLanguageTable(config.languages);
-  const endpoint = dockerEndpoint(config);
-  const store = makeImageStore(await Engine.connect(endpoint), languages);
+  const { store, command } = await openStore(config, languages);
   const entries = new Map((await store.list()).map((entry) => [entry.name, entry]));
   return Object.entries(languages).map(([name, language]) => {
     const image = chooseImage(language, entries);
@@ -75,9 +75,20 @@ export async function listImages(config: Config): Promise<LanguageImage[]> {
       language: name,
       image,
       entry,
-      commands: toCommands(language, entry, dockerCommandFor(endpoint)),
+      commands: toCommands(language, entry, command),
     };
   });
+}
+
+/** What is asked for images here, and how people would ask it. */
+async function openStore(config: Config, languages: LanguageTable) {
+  const apple = await openAppleStore(config);
+  if (apple !== undefined) return { store: apple, command: 'container image' };
+  const endpoint = dockerEndpoint(config);
+  return {
+    store: makeImageStore(await Engine.connect(endpoint), languages),
+    command: dockerCommandFor(endpoint),
+  };
 }
 
 /** As ImageStore.choose does, from what is known already. */
@@ -88,10 +99,10 @@ function chooseImage(language: Language, entries: ReadonlyMap<string, ImageEntry
   return hasBuilt ? built : (name ?? built);
 }
 
-function toCommands(language: Language, entry: ImageEntry | undefined, docker: string): string[] {
+function toCommands(language: Language, entry: ImageEntry | undefined, command: string): string[] {
   const { name, recipe } = imageOf(language);
   const build = recipe === undefined ? [] : [`hotcell build ${recipe}`];
-  const pull = name === undefined ? [] : [`${docker} pull ${name}`];
+  const pull = name === undefined ? [] : [`${command} pull ${name}`];
   if (entry?.stored === undefined) return [...build, ...pull];
   return entry.recipe === undefined ? pull : build;
 }

@@ -64,6 +64,34 @@ describe('sources', () => {
     expect(origins['pool.booting']).toBe('flag --set pool.booting');
   });
 
+  test('nor does one key of a section within a section', () => {
+    write('hotcell.yaml', 'sessions:\n  max: 3\n  rateLimit:\n    burst: 7\n');
+    const flags = { 'sessions.rateLimit.perMinute': '0', 'sessions.limits.cpus': '2' };
+    const { config } = read({ env: { HOTCELL_SESSIONS_LIMITS_PROCESSES: '9' }, flags });
+    expect(config.sessions).toMatchObject({ max: 3, rateLimit: { burst: 7, perMinute: 0 } });
+    expect(config.sessions.limits).toMatchObject({ cpus: 2, processes: 9, diskBytes: 512 * 1024 ** 2 });
+  });
+
+  test('[MC-02] EXECUTION_MODE chooses the mode, also against our own name for it, but not against a flag', () => {
+    expect(read().config.mcp.mode).toBe('preload');
+    const env = { EXECUTION_MODE: 'container', HOTCELL_MCP_MODE: 'preload' };
+    const { config, origins } = read({ env });
+    expect([config.mcp.mode, origins['mcp.mode']]).toEqual(['container', 'environment EXECUTION_MODE']);
+    expect(read({ env, flags: { 'mcp.mode': 'preload' } }).config.mcp.mode).toBe('preload');
+    expect(problemsOf({ env: { EXECUTION_MODE: 'vm' } })).toContain('environment EXECUTION_MODE');
+  });
+
+  test('[MC-06] code of AI clients has limits of its own', () => {
+    const { limits } = read({ env: { HOTCELL_MCP_LIMITS_CPUS: '1' } }).config.mcp;
+    expect(limits).toMatchObject({ cpus: 1, memoryBytes: 512 * 1024 ** 2, wallTimeMs: 30_000 });
+    expect(read().config.mcp.limits.cpus).toBe(2);
+  });
+
+  test('[MC-14] the tools of the conformance suite are off unless somebody says otherwise', () => {
+    expect(read().config.mcp.conformance).toBe(false);
+    expect(read({ env: { HOTCELL_MCP_CONFORMANCE: '1' } }).config.mcp.conformance).toBe(true);
+  });
+
   test('a named file replaces the usual one, and must exist', () => {
     write('hotcell.yaml', 'port: 1\n');
     write('other.yaml', 'port: 2\n');
@@ -156,7 +184,7 @@ describe('refusals', () => {
       '  environment HOTCELL_POOL_SIZES: unknown variable; did you mean HOTCELL_POOL_SIZE?',
       '  environment HOTCELL_PORT: must be a number, not "x"',
       '  flag --set pool.sise: unknown key; did you mean pool.size?',
-      `  file ${path}: driver: expected one of "auto"|"oci"|"docker"|"subprocess", not "podman"`,
+      `  file ${path}: driver: expected one of "auto"|"oci"|"docker"|"apple"|"preload"|"subprocess", not "podman"`,
       `  file ${path}: limits.cpus: expected number, received string, not "many"`,
     ]);
   });

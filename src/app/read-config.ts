@@ -63,6 +63,9 @@ export function readConfigFromProcess(
   });
 }
 
+/** Names that are not ours, and the settings that they stand for. They win over our own name. */
+const ALIASES: ReadonlyMap<string, string> = new Map([['EXECUTION_MODE', 'mcp.mode']]);
+
 interface Collected {
   readonly given: Map<string, Given>;
   readonly problems: string[];
@@ -109,6 +112,12 @@ function readEnvironment(env: ConfigInput['env'], given: Map<string, Given>, pro
       readText({ setting, text, origin, name: origin }, { given, problems });
     }
   }
+  for (const [name, path] of ALIASES) {
+    const [text, setting] = [env[name], SETTINGS.get(path)];
+    const origin = `environment ${name}` as const;
+    if (text !== undefined && setting !== undefined)
+      readText({ setting, text, origin, name: origin }, { given, problems });
+  }
 }
 
 function readFlags(input: ConfigInput, given: Map<string, Given>, problems: string[]): void {
@@ -141,12 +150,18 @@ function readText(
 }
 
 function toNested(given: ReadonlyMap<string, Given>): Record<string, unknown> {
-  const nested: Record<string, Record<string, unknown>> = {};
-  const top: Record<string, unknown> = nested;
+  const top: Record<string, unknown> = {};
   for (const [path, { value }] of given) {
-    const [first = '', second] = path.split('.');
-    if (second === undefined) top[first] = value;
-    else (nested[first] ??= {})[second] = value;
+    const sections = path.split('.');
+    const key = sections.pop() ?? path;
+    let place = top;
+    for (const section of sections) {
+      const below = place[section];
+      const next = isMapping(below) ? below : {};
+      place[section] = next;
+      place = next;
+    }
+    place[key] = value;
   }
   return top;
 }

@@ -1,13 +1,16 @@
-import { readFileSync } from 'node:fs';
 import { isIPv4, type AddressInfo } from 'node:net';
-import * as z from 'zod';
 import type { Note } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
 import { buildHttpServer } from '../http/server.ts';
 import type { LanguageStatus } from '../runs/run.ts';
+import type { DriverChoice } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import { startEngine } from './engine.ts';
 import { makeLog } from './make-log.ts';
+import { openMcp, openMcpHttp } from './open-mcp.ts';
+import { openConfiguredWorkbenches } from './open-workbenches.ts';
+import { readVersion } from './read-version.ts';
 
 export interface ServeHooks {
   onReady(info: {
@@ -28,16 +31,24 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
   const log = makeLog(config.logLevel);
   const stop = nextStopSignal();
   const engine = await startEngine(config, { log, onProgress: (text) => hooks.onProgress(text) });
+  const mcp = config.mcp.enabled ? openServedMcp(config, engine.choice, log) : undefined;
   const server = buildHttpServer({
     runs: engine.runs,
+    sessions: engine.sessions,
+    sessionsProblem: engine.sessionsProblem,
+    mcp: mcp?.handler,
+    mcpProblem: 'the setting mcp.enabled is false',
+    tenants: engine.tenants,
     health: () => engine.health(),
     metrics: () => engine.metrics(),
+    metricsView: () => engine.metricsView(),
     log,
     options: { ...config, version: readVersion() },
   });
   try {
     await server.listen({ host: config.host, port: config.port });
   } catch (error) {
+    await mcp?.close();
     await engine.close();
     throw toListenError(error, config);
   }
@@ -57,9 +68,28 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
 
   const signal = await stop;
   log.info({ signal }, 'stopping');
-  await Promise.all([server.close(), engine.close()]);
+  // Cells of AI clients go before the driver that made them.
+  const close = async (): Promise<void> => {
+    await mcp?.close();
+    await engine.close();
+  };
+  await Promise.all([server.close(), close()]);
   log.info({}, 'stopped');
   return 0;
+}
+
+function openServedMcp(config: Config, driver: DriverChoice, log: Log) {
+  const workbenches = () => openConfiguredWorkbenches(config, log, driver);
+  const parts = { workbenches, version: readVersion(), log };
+  const door = openMcp(config.mcp, parts);
+  const handler = openMcpHttp(door, config.mcp);
+  return {
+    handler,
+    close: async (): Promise<void> => {
+      await handler.close();
+      await door.close();
+    },
+  };
 }
 
 /** SECURITY: whoever reaches the port runs code; beyond this machine that needs a key or somebody's explicit word. */
@@ -68,7 +98,10 @@ function requireSafeListening(config: Config): void {
     config.host === 'localhost' ||
     config.host === '::1' ||
     (isIPv4(config.host) && config.host.startsWith('127.'));
-  if (loopback || config.apiKey !== undefined || config.allowAnonymous) return;
+  const hasKeys =
+    config.apiKey !== undefined ||
+    Object.values(config.tenants).some((tenant) => tenant.keySha256 !== undefined);
+  if (loopback || hasKeys || config.allowAnonymous) return;
   throw new HotcellError(
     'CONFIG_INVALID',
     `host: ${config.host} can be reached from other machines, and there is no key`,
@@ -111,9 +144,4 @@ function nextStopSignal(): Promise<NodeJS.Signals> {
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
   });
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }

@@ -40,7 +40,7 @@ describe('help', () => {
   test('[WB-03] --help names every command and gives examples', () => {
     const { status, stdout } = hotcell(['--help']);
     expect(status).toBe(0);
-    const commands = ['run', 'up|serve', 'build', 'doctor', 'languages', 'images', 'config'];
+    const commands = ['run', 'up|serve', 'session', 'build', 'doctor', 'languages', 'images', 'config'];
     for (const word of [...commands, 'Examples:', 'Exit codes:']) {
       expect(stdout).toContain(word);
     }
@@ -58,7 +58,8 @@ describe('help', () => {
   );
 
   test('the help names exactly the values that the schema accepts', () => {
-    const { stdout } = hotcell(['up', '--help']);
+    // A description goes on in the next line, below itself.
+    const stdout = hotcell(['up', '--help']).stdout.replaceAll(/\n {20,}(?=\S)/g, ' ');
     expect(words(/what makes the cells: (.*)/.exec(stdout)?.[1] ?? '')).toEqual(
       Config.shape.driver.unwrap().options,
     );

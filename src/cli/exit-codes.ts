@@ -1,6 +1,6 @@
 import { HotcellError, type ErrorCode } from '../core/errors.ts';
 
-/** Exit codes of ours. `hotcell run` otherwise ends with the code of the program, 124 after a timeout. */
+/** Exit codes of ours. `run` and `session exec` otherwise end with the code of the program, 124 after a timeout. */
 export const EXIT_CODES = {
   done: 0,
   /** `doctor` found that the chosen driver cannot serve. */
@@ -13,15 +13,16 @@ export const EXIT_CODES = {
   terminated: 143,
 } as const;
 
-const EXIT_CODE_OF_ERROR: Readonly<Partial<Record<ErrorCode, number>>> = {
+const EXIT_CODE_OF_ERROR = {
   CONFIG_INVALID: EXIT_CODES.config,
   INVALID_REQUEST: EXIT_CODES.usage,
   LANGUAGE_UNKNOWN: EXIT_CODES.usage,
   CANCELLED: EXIT_CODES.interrupted,
-};
+} satisfies Partial<Record<ErrorCode, number>>;
 
-export function toExitCode(error: HotcellError): number {
-  return EXIT_CODE_OF_ERROR[error.code] ?? EXIT_CODES.ours;
+/** Also for errors of the client, whose codes may be a server's that we do not know. */
+export function toExitCode({ code }: { readonly code: string }): number {
+  return new Map<string, number>(Object.entries(EXIT_CODE_OF_ERROR)).get(code) ?? EXIT_CODES.ours;
 }
 
 /** A command line that cannot be meant. */

@@ -1,8 +1,10 @@
 import { CommanderError } from 'commander';
+import { RunnerError } from '../client/runner-error.ts';
 import { toHotcellError } from '../core/errors.ts';
 import { EXIT_CODES, toExitCode } from './exit-codes.ts';
 import { makeProgram, type Outcome } from './program.ts';
-import { renderError } from './render/error.ts';
+import { renderError, type Failure } from './render/error.ts';
+import { HINTS } from './session/hints.ts';
 import { Terminal } from './terminal.ts';
 
 const terminal = new Terminal({ stdout: process.stdout, stderr: process.stderr });
@@ -19,8 +21,22 @@ process.exit(outcome.exitCode);
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.usage;
-  const known = toHotcellError(error);
+  const known = error instanceof RunnerError ? withHint(error) : toHotcellError(error);
   const ours = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
   renderError(terminal, known, { json: ours.includes('--json'), debug: outcome.debug });
   return toExitCode(known);
+}
+
+/** The hints of a server speak of requests; here they speak of commands. */
+function withHint(error: RunnerError): Failure {
+  const { name, message, code, field, hint, stack, cause } = error;
+  return {
+    name,
+    message,
+    code,
+    field,
+    hint: HINTS.get(code) ?? hint,
+    cause,
+    ...(stack === undefined ? {} : { stack }),
+  };
 }

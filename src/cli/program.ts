@@ -5,7 +5,9 @@ import { addConfigCommand } from './commands/config.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addImagesCommand } from './commands/images.ts';
 import { addLanguagesCommand } from './commands/languages.ts';
+import { addMcpCommand } from './commands/mcp.ts';
 import { addRunCommand } from './commands/run.ts';
+import { addSessionCommands } from './commands/session.ts';
 import { addUpCommand } from './commands/up.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -27,9 +29,11 @@ Examples:
   echo 'puts 6 * 7' | hotcell run - --language ruby
   hotcell up                            serve HTTP on http://127.0.0.1:8000, docs at /docs
   hotcell up --port 9000 --set pool.size=8
+  hotcell session create shop --runtime node
+  hotcell mcp                           serve an AI client over stdin and stdout
   hotcell doctor                        what protects here, and what would mend the rest
 
-Exit codes: the program's own from \`run\` (124 after a timeout), 2 usage, 78 settings,
+Exit codes: the program's own from \`run\` and \`session exec\` (124 after a timeout), 2 usage, 78 settings,
 125 a failure of Hotcell's, 130 interrupted.`;
 
 export function makeProgram(terminal: Terminal, outcome: Outcome): Command {
@@ -54,6 +58,8 @@ export function makeProgram(terminal: Terminal, outcome: Outcome): Command {
   program.commandsGroup('Run code:');
   addRunCommand(program, context);
   addUpCommand(program, context);
+  addSessionCommands(program, context);
+  addMcpCommand(program, context);
   addBuildCommand(program, context);
   program.commandsGroup('Look around:');
   addDoctorCommand(program, context);

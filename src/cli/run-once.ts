@@ -3,17 +3,11 @@ import { toLanguageTable } from '../app/language-table.ts';
 import { toHotcellError } from '../core/errors.ts';
 import type { RunResult } from '../runs/run.ts';
 import type { RunOptions } from './commands/run.ts';
-import { EXIT_CODES } from './exit-codes.ts';
+import { listenForStop } from './listen-for-stop.ts';
 import { readRunRequest } from './read-run-request.ts';
 import { toRunJson } from './render/run-json.ts';
 import { makeTerminalLog } from './terminal-log.ts';
 import type { Terminal } from './terminal.ts';
-
-const SIGNALS = [
-  ['SIGINT', EXIT_CODES.interrupted],
-  ['SIGTERM', EXIT_CODES.terminated],
-  ['SIGHUP', EXIT_CODES.hangup],
-] as const;
 
 /** Runs one program through an engine of its own and resolves with the exit code. */
 export async function runOnce(
@@ -31,8 +25,12 @@ export async function runOnce(
   using stop = listenForStop(terminal);
   const { startEngine } = await import('../app/engine.ts');
   const engine = await startEngine(
-    // One run needs no cells in waiting.
-    { ...config, pool: { ...config.pool, size: 0 } },
+    // One run needs no cells in waiting, and sessions are a server's.
+    {
+      ...config,
+      pool: { ...config.pool, size: 0 },
+      sessions: { ...config.sessions, enabled: false },
+    },
     {
       log: makeTerminalLog(config.logLevel, terminal),
       onProgress: (text) => {
@@ -71,31 +69,3 @@ function explainEnd(result: RunResult, config: Config, terminal: Terminal): void
 }
 
 const FLAG_OF_LIMIT: Readonly<Record<string, string>> = { wallTimeMs: '--timeout', memoryBytes: '--memory' };
-
-interface Stop extends Disposable {
-  readonly signal: AbortSignal;
-  /** Defined once somebody wanted the run to end. */
-  exitCode(): number | undefined;
-}
-
-/** The first signal cancels the run and lets everything be cleaned up; a second one does not wait. */
-function listenForStop(terminal: Terminal): Stop {
-  const controller = new AbortController();
-  let exitCode: number | undefined;
-  const listeners = SIGNALS.map(([name, code]) => {
-    const listener = (): void => {
-      if (exitCode !== undefined) process.exit(code);
-      exitCode = code;
-      controller.abort();
-    };
-    process.on(name, listener);
-    return [name, listener] as const;
-  });
-  return {
-    signal: AbortSignal.any([controller.signal, terminal.unread]),
-    exitCode: () => exitCode ?? (terminal.unread.aborted ? EXIT_CODES.done : undefined),
-    [Symbol.dispose]() {
-      for (const [name, listener] of listeners) process.off(name, listener);
-    },
-  };
-}

@@ -23,6 +23,7 @@ const SETTING_OF_OPTION: Readonly<Record<string, { readonly path: string; readon
   strategy: { path: 'strategy', flag: '--strategy' },
   weaker: { path: 'weaker', flag: '--weaker' },
   logLevel: { path: 'logLevel', flag: '--log-level' },
+  mode: { path: 'mcp.mode', flag: '--mode' },
   timeout: { path: 'limits.wallTimeMs', flag: '--timeout' },
   memory: { path: 'limits.memoryBytes', flag: '--memory' },
 };
@@ -30,7 +31,7 @@ const SETTING_OF_OPTION: Readonly<Record<string, { readonly path: string; readon
 export function addSettingsOptions(command: Command): Command {
   return command
     .optionsGroup('Isolation:')
-    .option('--driver <name>', 'what makes the cells: auto, oci, docker or subprocess')
+    .option('--driver <name>', 'what makes the cells: auto, oci, docker, apple, preload or subprocess')
     .option('--strategy <name>', 'auto, fresh (a cell for every run) or shared (one per language)')
     .option('--runtime <name>', 'OCI runtime: auto, crun, runc or runsc')
     .option(

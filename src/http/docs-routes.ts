@@ -4,12 +4,12 @@ import { loadDocsPage } from './docs-page.ts';
 import { makeOpenApi } from './openapi.ts';
 
 /** The description of the API, for programs and for people. */
-export function addDocsRoutes(app: FastifyInstance, { runs, options }: HttpDependencies): void {
+export function addDocsRoutes(app: FastifyInstance, { runs, options, tenants }: HttpDependencies): void {
   const page = loadDocsPage();
   app.get('/openapi.json', () =>
     makeOpenApi({
       version: options.version,
-      needsKey: options.apiKey !== undefined,
+      needsKey: tenants.required,
       languages: runs.languages().map((language) => language.name),
     }),
   );

@@ -49,12 +49,15 @@ function rowsOf(schema, prefix = '') {
 
 function content(api, body) {
   return Object.entries(body.content ?? {}).flatMap(([type, { schema, example, examples }]) => {
-    const rows = rowsOf(resolve(api, schema));
-    const table = rows.length > 0 ? [element('table', ...rows)] : [];
+    const { anyOf, ...only } = resolve(api, schema);
+    const tables = (anyOf ?? [only])
+      .map((one) => rowsOf(one))
+      .filter((rows) => rows.length > 0)
+      .map((rows) => element('table', ...rows));
     const shown = examples ? Object.values(examples).map((one) => one.value) : example ? [example] : [];
     return [
       element('p', element('code', type)),
-      ...table,
+      ...tables,
       ...shown.map((one) => element('pre', pretty(one))),
     ];
   });
@@ -63,6 +66,15 @@ function content(api, body) {
 function section(api, path, method, operation) {
   const title = element('h2', element('code', element('b', method.toUpperCase()), ` ${path}`));
   const parts = [title, element('p', operation.summary, '. ', operation.description ?? '')];
+  const parameters = (operation.parameters ?? []).map((one) =>
+    element(
+      'tr',
+      element('td', element('code', one.name), one.required ? '' : ' (optional)'),
+      element('td', `${one.in}, ${typeOf(one.schema)}`),
+      element('td', noteOf({ description: one.description, ...one.schema })),
+    ),
+  );
+  if (parameters.length > 0) parts.push(folded('Parameters', element('table', ...parameters)));
   if (operation.requestBody) parts.push(folded('Request', ...content(api, operation.requestBody)));
   for (const [status, response] of Object.entries(operation.responses)) {
     parts.push(folded(`${status} ${response.description}`, ...content(api, response)));

@@ -7,16 +7,11 @@ import { API_HEADERS } from './reply-headers.ts';
 
 const DRAIN_MS = 1000;
 
-interface ErrorAnswerDependencies {
-  readonly log: Log;
-  readonly bodyLimitBytes: number;
-}
-
 /** The one place where a thrown error becomes an HTTP answer: sets status and headers, returns the body. */
-export function makeErrorAnswer({ log, bodyLimitBytes }: ErrorAnswerDependencies) {
+export function makeErrorAnswer(log: Log) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): ErrorReply => {
-    const error = fromFramework(thrown, bodyLimitBytes) ?? toHotcellError(thrown);
-    const route = request.routeOptions?.url;
+    const { url: route, bodyLimit } = request.routeOptions ?? {};
+    const error = fromFramework(thrown, bodyLimit) ?? toHotcellError(thrown);
     if (error.status >= 500) logFailure(log, error, { method: request.method, route });
     reply.code(error.status).headers(API_HEADERS);
     if (error.retryAfterSeconds !== undefined) {
@@ -39,7 +34,7 @@ export function toErrorReply(error: HotcellError, { ofExecution }: { ofExecution
 }
 
 /** Fastify's own complaints about a request, in our words. Undefined for everything else. */
-function fromFramework(thrown: unknown, bodyLimitBytes: number): HotcellError | undefined {
+function fromFramework(thrown: unknown, bodyLimitBytes: number | undefined): HotcellError | undefined {
   if (thrown instanceof HotcellError || !(thrown instanceof Error) || !('statusCode' in thrown))
     return undefined;
   const status = Number(thrown.statusCode);

@@ -40,6 +40,7 @@ export function toExecuteReply(result: RunResult): ExecuteReply {
     memory_used_mb: rounded((peakMemoryBytes ?? 0) / MiB, 2),
     cpu_percent: wallTimeMs > 0 ? rounded((cpuTimeMs / wallTimeMs) * 100, 1) : 0,
     file_path: result.filePath,
+    ...(result.packages === undefined ? {} : { packages: [...result.packages] }),
     receipt: {
       isolation: { driver: isolation.driver, runtime: isolation.runtime, enforcement: isolation.enforcement },
       outcome: result.outcome.kind,

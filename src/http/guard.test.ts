@@ -134,8 +134,9 @@ test('[CX-17] a preflight of an allowed origin is answered for exactly what is a
   expect([answer.status, answer.text]).toEqual([204, '']);
   expect(answer.headers).toMatchObject({
     'access-control-allow-origin': 'http://localhost:3000',
-    'access-control-allow-methods': 'GET, POST',
-    'access-control-allow-headers': 'content-type, authorization',
+    'access-control-allow-methods': 'GET, POST, PUT, DELETE',
+    'access-control-allow-headers':
+      'content-type, authorization, last-event-id, mcp-protocol-version, mcp-session-id, mcp-method, mcp-name',
   });
   expect(answer.headers).not.toHaveProperty('access-control-allow-credentials');
 });

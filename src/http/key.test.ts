@@ -21,6 +21,9 @@ test('with a key set, everything that runs or tells needs it', async () => {
       await locked.executeRaw(RUN, headers),
       await locked.ask('/languages', { headers }),
       await locked.ask('/metrics', { headers }),
+      await locked.ask('/metrics.json', { headers }),
+      await locked.ask('/v1/sessions', { headers }),
+      await locked.ask('/v1/sessions/session_1/exec', { method: 'POST', headers }),
       await locked.ask('/nowhere', { headers }),
     ]) {
       expect([answer.status, answer.headers['www-authenticate'], answer.json()]).toEqual([
@@ -44,10 +47,10 @@ test('the right key opens, in any spelling of the scheme', async () => {
 
 test('health, documentation and preflights need no key, but only for reading', async () => {
   await using locked = await ScriptedServer.start({ apiKey: 'key-12345' });
-  const statuses = ['/health', '/docs', '/openapi.json', '/'].map(
+  const statuses = ['/health', '/livez', '/readyz', '/docs', '/openapi.json', '/'].map(
     async (path) => (await locked.ask(path)).status,
   );
-  expect(await Promise.all(statuses)).toEqual([200, 200, 200, 302]);
+  expect(await Promise.all(statuses)).toEqual([200, 200, 200, 200, 200, 302]);
   expect((await locked.ask('/health', { method: 'HEAD' })).status).toBe(200);
   expect((await locked.ask('/health', { method: 'POST' })).status).toBe(401);
   const headers = { origin: 'http://localhost:3000', 'access-control-request-method': 'POST' };

@@ -25,6 +25,8 @@ export class OpenConnections {
         if (!socket.destroyed) this.#wait(socket);
       });
     });
+    // Whoever takes the connection over ends it, too.
+    server.on('upgrade', ({ socket }: IncomingMessage) => this.#waiting.delete(socket));
   }
 
   #wait(socket: Socket): void {

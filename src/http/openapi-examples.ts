@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../core/errors.ts';
 import type { ExecuteReply, HealthReply, LanguagesReply } from '../wire/execute.ts';
+import type { MetricsReply } from '../wire/metrics.ts';
 
 export const EXECUTE_REQUEST_EXAMPLES = {
   hello: { summary: 'the smallest request', value: { code: "print('Hello, world!')" } },
@@ -84,6 +85,29 @@ export const LANGUAGES_EXAMPLE: LanguagesReply = {
 
 export const METRICS_EXAMPLE = '# TYPE hotcell_runs_total counter\nhotcell_runs_total{language="python"} 1\n';
 
+export const METRICS_VIEW_EXAMPLE: MetricsReply = {
+  started_at: '2026-01-01T00:00:00.000Z',
+  uptime_seconds: 3600,
+  memory_bytes: 73_400_320,
+  runs: { running: 1, waiting: 0, total: 1200 },
+  sessions: {
+    open: 3,
+    paused: 1,
+    created_total: 40,
+    adopted_total: 0,
+    ended_total: { deleted: 35, expired: 2 },
+  },
+  execs: {
+    running: 2,
+    waiting: 0,
+    ended_total: { exit: 300, timeout: 5, killed: 3 },
+    output_bytes_total: 1_048_576,
+  },
+  uploads_total: 12,
+  syncs_total: 55,
+  egress_refused_total: 4,
+};
+
 /** What `detail` may say. Codes without an entry show their hint instead. */
 export const ERROR_DETAILS: Partial<Record<ErrorCode, string>> = {
   INVALID_JSON: 'the body is empty',
@@ -95,4 +119,18 @@ export const ERROR_DETAILS: Partial<Record<ErrorCode, string>> = {
   ORIGIN_REFUSED: 'pages of "https://evil.example" may not call this server',
   LANGUAGE_UNKNOWN: 'there is no language "cobol"; known: python, ruby',
   SHUTTING_DOWN: 'the server is stopping',
+  SESSION_UNKNOWN: 'there is no such session',
+  SESSION_ENDED: 'the session ended at 2026-01-01T00:30:00.000Z: no request came for 1800 s',
+  SESSION_PAUSED: 'the session is paused',
+  SESSION_BUSY: 'another command runs in this session',
+  SESSIONS_UNAVAILABLE: 'this server has no sessions',
+  EXEC_UNKNOWN: 'there is no such command',
+  EXEC_ENDED: 'the command has ended',
+  COMMAND_REFUSED: 'the rule "sudo" refuses this command',
+  FILE_REFUSED: 'files[0].path: must not have empty, . or .. parts',
+  FILE_NOT_FOUND: 'there is no src/main.ts',
+  DISK_FULL: 'the workspace has no room for these files',
+  PATCH_REFUSED: 'src/main.ts: line 12 is not what the patch expects',
+  QUOTA_EXCEEDED: 'the quota of 10 sessions is used up',
+  RATE_LIMITED: 'more than 60 requests in a minute',
 };

@@ -39,8 +39,19 @@ function describe(issue: Issue, shape: JsonSchema): { text: string; field: strin
       field: pathText([...issue.path, ...issue.keys.slice(0, 1)]),
     };
   }
+  if (issue.code === 'invalid_union') {
+    // The side whose type fits says more than that no side fits.
+    const nearest = issue.errors
+      .map(([first]) => first)
+      .find((first) => first !== undefined && !isWrongType(first));
+    if (nearest !== undefined) return describe({ ...nearest, path: [...issue.path, ...nearest.path] }, shape);
+  }
   const field = pathText(issue.path);
-  return { text: `${field}: ${complaint(issue)}`, field };
+  return { text: field === '' ? complaint(issue) : `${field}: ${complaint(issue)}`, field };
+}
+
+function isWrongType(issue: Issue): boolean {
+  return issue.code === 'invalid_type' && issue.path.length === 0;
 }
 
 function complaint(issue: Issue): string {
@@ -54,17 +65,26 @@ function complaint(issue: Issue): string {
       return `must ${sizeVerb(issue.origin)} at most ${issue.maximum}${sizeUnit(issue.origin)}`;
     case 'invalid_value':
       return `must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map((value) => JSON.stringify(value)).join(', ')}`;
+    case 'invalid_union':
+      return unionComplaint(issue);
     case 'invalid_key':
       return issue.issues[0]?.message ?? issue.message;
     case 'custom':
     case 'invalid_element':
     case 'invalid_format':
-    case 'invalid_union':
     case 'not_multiple_of':
     case 'unrecognized_keys':
       break;
   }
   return issue.message;
+}
+
+function unionComplaint(issue: Extract<Issue, { code: 'invalid_union' }>): string {
+  const expected = issue.errors.flatMap(([first]) =>
+    first?.code === 'invalid_type' ? [first.expected] : [],
+  );
+  if (expected.length === 0) return issue.message;
+  return `must be ${expected.map(expectedWord).join(' or ')}, got ${gotWord(issue.input)}`;
 }
 
 function expectedWord(expected: string): string {
@@ -100,7 +120,9 @@ function pathText(path: Path): string {
   let text = '';
   for (const part of path) {
     if (typeof part === 'number') text += `[${part}]`;
-    else if (/^[A-Za-z_]\w{0,63}$/.test(String(part))) text += (text === '' ? '' : '.') + String(part);
+    // Headers have hyphens; below the top they would look like a difference.
+    else if (/^[A-Za-z_]\w{0,63}$/.test(String(part)) || (text === '' && /^[a-z-]{1,64}$/.test(String(part))))
+      text += (text === '' ? '' : '.') + String(part);
     else text += `[${quoted(String(part))}]`;
   }
   return text;

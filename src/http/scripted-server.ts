@@ -2,10 +2,13 @@ import { request as sendRequest, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { HotcellError } from '../core/errors.ts';
+import { Tenants, type TenantSettings } from '../policy/tenants.ts';
 import type { LanguageStatus, RunRequest, RunResult, Runs } from '../runs/run.ts';
 import type { HealthReply } from '../wire/execute.ts';
-import { EXECUTE_REPLY_EXAMPLE } from './openapi-examples.ts';
+import type { McpHandler } from './dependencies.ts';
+import { EXECUTE_REPLY_EXAMPLE, METRICS_VIEW_EXAMPLE } from './openapi-examples.ts';
 import { buildHttpServer, type HttpOptions } from './server.ts';
+import { ScriptedSessions } from './sessions/scripted-sessions.ts';
 
 type Script = (request: RunRequest, signal: AbortSignal) => Promise<RunResult>;
 
@@ -15,7 +18,15 @@ export interface LogLine {
   readonly message: string;
 }
 
-interface Ask {
+interface ScriptedOptions extends Partial<Omit<HttpOptions, 'mcp'>> {
+  readonly apiKey?: string;
+  readonly tenants?: TenantSettings;
+  readonly mcp?: McpHandler;
+  /** Why this server has no sessions. */
+  readonly sessionsProblem?: string;
+}
+
+export interface Ask {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string | Uint8Array;
@@ -68,6 +79,7 @@ export function aRunResult(changes: Partial<RunResult> = {}): RunResult {
     filePath: '/tmp/exec_1.py',
     isolation: { driver: 'scripted', runtime: 'none', enforcement: ENFORCEMENT },
     warm: true,
+    packages: undefined,
     ...changes,
   };
 }
@@ -77,17 +89,19 @@ export class ScriptedServer implements AsyncDisposable {
   readonly app: FastifyInstance;
   readonly runRequests: RunRequest[] = [];
   readonly logLines: LogLine[] = [];
+  readonly sessions = new ScriptedSessions();
   languages: LanguageStatus[] = [PYTHON];
+  health: HealthReply = HEALTH;
   script: Script = () => Promise.resolve(aRunResult());
   metrics = (): Promise<string> => Promise.resolve('hotcell_runs_total 1\n');
 
-  static async start(options: Partial<HttpOptions> = {}): Promise<ScriptedServer> {
+  static async start(options: ScriptedOptions = {}): Promise<ScriptedServer> {
     const server = new ScriptedServer(options);
     await server.app.listen({ host: '127.0.0.1', port: 0 });
     return server;
   }
 
-  constructor(options: Partial<HttpOptions>) {
+  constructor({ apiKey, tenants = {}, mcp, sessionsProblem, ...options }: ScriptedOptions) {
     const runs: Runs = {
       run: (request, { signal }) => {
         this.runRequests.push(request);
@@ -104,13 +118,20 @@ export class ScriptedServer implements AsyncDisposable {
     };
     this.app = buildHttpServer({
       runs,
-      health: () => HEALTH,
+      sessions: sessionsProblem === undefined ? this.sessions : undefined,
+      sessionsProblem,
+      mcp,
+      tenants: new Tenants({ apiKey, tenants }),
+      health: () => this.health,
       metrics: () => this.metrics(),
+      metricsView: () => METRICS_VIEW_EXAMPLE,
       log: { debug: record('debug'), info: record('info'), warn: record('warn'), error: record('error') },
       options: {
         corsOrigins: ['http://localhost:3000'],
         allowedHosts: [],
         bodyLimitBytes: 100 * 1024,
+        sessions: { bodyLimitBytes: 1024 * 1024 },
+        mcp: { bodyLimitBytes: 1024 * 1024 },
         version: '9.8.7',
         ...options,
       },

@@ -2,6 +2,8 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { HealthReply, LanguagesReply } from '../wire/execute.ts';
+import { MetricsReply } from '../wire/metrics.ts';
+import { METRICS_VIEW_EXAMPLE } from './openapi-examples.ts';
 import { aRunResult, HEALTH, PYTHON, ScriptedServer } from './scripted-server.ts';
 
 test('[CX-15] health tells status, containers and uptime, with 200 also when degraded', async () => {
@@ -50,6 +52,28 @@ test('metrics are text for Prometheus; when they fail the answer is an error lik
   ]);
 });
 
+test('[RS-18] metrics come as JSON to whoever asks for it', async () => {
+  await using server = await ScriptedServer.start();
+  const asked = await server.ask('/metrics', { headers: { accept: 'application/json' } });
+  const byName = await server.ask('/metrics.json');
+  for (const answer of [asked, byName]) {
+    expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(MetricsReply.parse(answer.json())).toEqual(METRICS_VIEW_EXAMPLE);
+  }
+});
+
+test('liveness needs nothing, readiness a driver that works', async () => {
+  await using server = await ScriptedServer.start({ apiKey: 'key-12345' });
+  expect([(await server.ask('/livez')).status, (await server.ask('/readyz')).status]).toEqual([200, 200]);
+  server.health = { ...HEALTH, problem: 'the engine does not answer' };
+  const answer = await server.ask('/readyz');
+  expect([answer.status, answer.json()]).toMatchObject([
+    503,
+    { code: 'DRIVER_UNAVAILABLE', detail: 'the engine does not answer' },
+  ]);
+  expect((await server.ask('/livez')).status).toBe(200);
+});
+
 test.each([
   ['PUT', '/health', 'GET, HEAD'],
   ['POST', '/languages', 'GET, HEAD'],
@@ -60,6 +84,11 @@ test.each([
   ['OPTIONS', '/execute/python', 'POST'],
   ['QUERY', '/execute/python', 'POST'],
   ['PROPFIND', '/openapi.json', 'GET, HEAD'],
+  ['PATCH', '/v1/sessions', 'GET, HEAD, POST'],
+  ['PUT', '/v1/sessions/session_1', 'DELETE, GET, HEAD'],
+  ['POST', '/v1/sessions/session_1/egress', 'GET, HEAD, PUT'],
+  ['HEAD', '/v1/sessions/session_1/execs/exec_1/output', 'GET'],
+  ['POST', '/v1/sessions/session_1/terminal', 'GET'],
 ])('%s %s is 405 and allow says %s', async (method, path, allow) => {
   await using server = await ScriptedServer.start();
   const answer = await server.ask(`${path}?query`, { method });
@@ -74,6 +103,9 @@ test.each([
   ['GET', '/health/'],
   ['GET', '/openapiXjson'],
   ['POST', '/execute/python/more'],
+  ['GET', '/v1'],
+  ['GET', '/v1/sessions/session_1/nothing'],
+  ['POST', '/v1/sessions/session_1/execs/exec_1/nothing'],
 ])('%s %s is 404', async (method, path) => {
   await using server = await ScriptedServer.start();
   const answer = await server.ask(path, { method, headers: { 'content-type': 'application/json' } });

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { Cell } from '../core/cell.ts';
+import type { Cell, CellFolder } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Exec, ExecOutcome, ExecRequest, Usage } from '../core/exec.ts';
@@ -42,7 +42,12 @@ export function planBoot(entry: Language): { readonly command: ExecRequest; read
 }
 
 /** Makes a cell for one job and waits until its interpreter says that it is ready. */
-export async function bootHotCell(driver: Driver, language: NamedLanguage, limits: Limits): Promise<HotCell> {
+export async function bootHotCell(
+  driver: Driver,
+  language: NamedLanguage,
+  limits: Limits,
+  folders: readonly CellFolder[] = [],
+): Promise<HotCell> {
   const { command, fileName } = planBoot(language.entry);
   const cell = await driver.create({
     name: toCellName(language.name),
@@ -50,6 +55,7 @@ export async function bootHotCell(driver: Driver, language: NamedLanguage, limit
     limits,
     image: imageOf(language.entry),
     main: command,
+    ...(folders.length === 0 ? {} : { folders }),
   });
   const { main } = cell;
   if (main === undefined) throw new HotcellError('INTERNAL', 'the driver started no main program');

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import type { CellFolder } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError, toCancelError, toHotcellError } from '../core/errors.ts';
 import type { LanguageTable } from '../core/language.ts';
@@ -35,6 +36,13 @@ export interface Taken {
   readonly memoryBytes: number;
   /** The taker is done with it. */
   readonly release: () => void;
+}
+
+/** What a cell of one's own must have. */
+export interface OwnNeeds {
+  readonly memoryBytes: number;
+  /** That programs in it may read: cells that wait already have none. */
+  readonly folders: readonly CellFolder[];
 }
 
 /** Taken for a waiting cell where nobody counts memory. */
@@ -108,24 +116,25 @@ export class HotPool {
     return { hot, warm, memoryBytes: this.#options.limits.memoryBytes, release: () => pool.release() };
   }
 
-  /** A cell that nobody else is in, whatever the strategy, and whose memory is or can be limited to `memoryBytes`. */
-  async takeOwn(language: string, memoryBytes: number, signal: AbortSignal): Promise<Taken> {
+  /** A cell that nobody else is in, whatever the strategy, and whose memory is or can be limited as needed. */
+  async takeOwn(language: string, needs: OwnNeeds, signal: AbortSignal): Promise<Taken> {
     const { limits, strategy } = this.#options;
-    if (strategy === 'shared') return this.#bootOwn(language, memoryBytes, signal);
+    const { memoryBytes, folders } = needs;
+    if (strategy === 'shared' || folders.length > 0) return this.#bootOwn(language, needs, signal);
     const taken = await this.take(language, signal);
     if (memoryBytes === limits.memoryBytes || taken.hot.cell.limitMemory !== undefined) return taken;
     taken.release();
     await taken.hot.dispose();
-    return this.#bootOwn(language, memoryBytes, signal);
+    return this.#bootOwn(language, needs, signal);
   }
 
-  async #bootOwn(name: string, memoryBytes: number, signal: AbortSignal): Promise<Taken> {
+  async #bootOwn(name: string, { memoryBytes, folders }: OwnNeeds, signal: AbortSignal): Promise<Taken> {
     this.#pool(name).touch();
     const { driver, languages } = this.#options;
     const entry = languages[name];
     if (entry === undefined) throw new HotcellError('LANGUAGE_UNKNOWN', `no language is called ${name}`);
     const limits = { ...this.#options.limits, memoryBytes };
-    const boot = this.#boots.run(() => bootHotCell(driver, { name, entry }, limits));
+    const boot = this.#boots.run(() => bootHotCell(driver, { name, entry }, limits, folders));
     this.#ownBoots.add(boot);
     void boot.catch(() => {}).finally(() => this.#ownBoots.delete(boot));
     const hot = await boot;

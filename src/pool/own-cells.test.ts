@@ -5,10 +5,11 @@ import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import { HandClock } from './hand-clock.ts';
-import { HotPool, type HotPoolOptions, type Taken } from './hot-pool.ts';
+import { HotPool, type HotPoolOptions, type OwnNeeds, type Taken } from './hot-pool.ts';
 import { ScriptedDriver, type ScriptedProgram } from './scripted-driver.ts';
 import type { Strategy } from './strategy.ts';
 
+const needs = (memoryBytes: number): OwnNeeds => ({ memoryBytes, folders: [] });
 const NOBODY = new AbortController().signal;
 const MINUTE = 60_000;
 const USUAL = DEFAULT_LIMITS.memoryBytes;
@@ -41,7 +42,7 @@ const factsOf = ({ hot, warm, memoryBytes }: Taken) => ({ cell: hot.cell.id, war
 describe('a cell of its own, strategy fresh', () => {
   test('[CX-12] is the next that waits', async () => {
     const { pool } = await startPool('fresh');
-    expect(factsOf(await pool.takeOwn('lua', USUAL, NOBODY))).toEqual({
+    expect(factsOf(await pool.takeOwn('lua', needs(USUAL), NOBODY))).toEqual({
       cell: '1',
       warm: true,
       memoryBytes: USUAL,
@@ -50,7 +51,7 @@ describe('a cell of its own, strategy fresh', () => {
 
   test('[CX-09] is the next that waits when its memory can be limited anew', async () => {
     const { pool } = await startPool('fresh');
-    expect(factsOf(await pool.takeOwn('lua', OTHER, NOBODY))).toEqual({
+    expect(factsOf(await pool.takeOwn('lua', needs(OTHER), NOBODY))).toEqual({
       cell: '1',
       warm: true,
       memoryBytes: USUAL,
@@ -62,7 +63,7 @@ describe('a cell of its own, strategy fresh', () => {
     const [waiting] = driver.cells;
     if (waiting !== undefined) waiting.limitMemory = undefined;
     driver.canLimitMemory = false;
-    const taken = await pool.takeOwn('lua', OTHER, NOBODY);
+    const taken = await pool.takeOwn('lua', needs(OTHER), NOBODY);
     expect({ warm: taken.warm, memoryBytes: taken.memoryBytes }).toEqual({ warm: false, memoryBytes: OTHER });
     const own = driver.cells.find((cell) => cell.id === taken.hot.cell.id);
     expect(own?.spec.limits).toEqual({ ...DEFAULT_LIMITS, memoryBytes: OTHER });
@@ -71,12 +72,20 @@ describe('a cell of its own, strategy fresh', () => {
     taken.release();
     expect(pool.status('lua').ready).toBe(1);
   });
+
+  test('[MC-11] is made for the purpose when it has to see folders, and the one that waits goes on waiting', async () => {
+    const { driver, pool } = await startPool('fresh');
+    const folders = [{ name: 'packages', folder: '/srv/packages', at: '/packages' }];
+    const taken = await pool.takeOwn('lua', { memoryBytes: USUAL, folders }, NOBODY);
+    expect(driver.cells.map(({ spec }) => spec.folders)).toEqual([undefined, folders]);
+    expect([taken.warm, taken.hot.cell.id, pool.status('lua').ready]).toEqual([false, '2', 1]);
+  });
 });
 
 describe('a cell of its own, strategy shared', () => {
   test('[CX-09, CX-12] has nobody else in it, its memory and its own end', async () => {
     const { driver, pool } = await startPool('shared');
-    const taken = await pool.takeOwn('lua', OTHER, NOBODY);
+    const taken = await pool.takeOwn('lua', needs(OTHER), NOBODY);
     expect(factsOf(taken)).toEqual({ cell: '2', warm: false, memoryBytes: OTHER });
     const own = driver.cells[1];
     expect(own?.spec).toMatchObject({ kind: 'run', limits: { ...DEFAULT_LIMITS, memoryBytes: OTHER } });
@@ -93,7 +102,7 @@ describe('a cell of its own, strategy shared', () => {
     const caller = new AbortController();
     const booting: ScriptedProgram[] = [];
     driver.boot = (program) => booting.push(program);
-    const taking = pool.takeOwn('lua', USUAL, caller.signal);
+    const taking = pool.takeOwn('lua', needs(USUAL), caller.signal);
     await nextTurn();
     caller.abort(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
     booting[0]?.sayReady();
@@ -104,7 +113,7 @@ describe('a cell of its own, strategy shared', () => {
   test('[CX-08] that does not start is an error for its taker alone', async () => {
     const { driver, pool } = await startPool('shared');
     driver.beforeCreate = () => Promise.reject(new HotcellError('DRIVER_UNAVAILABLE', 'away'));
-    await expect(pool.takeOwn('lua', USUAL, NOBODY)).rejects.toMatchObject({ message: 'away' });
+    await expect(pool.takeOwn('lua', needs(USUAL), NOBODY)).rejects.toMatchObject({ message: 'away' });
     expect(pool.status('lua')).toMatchObject({ ready: 1, problem: undefined });
   });
 
@@ -112,7 +121,7 @@ describe('a cell of its own, strategy shared', () => {
     const { driver, pool } = await startPool('shared', { booting: 1 });
     const booting: ScriptedProgram[] = [];
     driver.boot = (program) => booting.push(program);
-    const taking = [pool.takeOwn('lua', USUAL, NOBODY), pool.takeOwn('lua', USUAL, NOBODY)];
+    const taking = [pool.takeOwn('lua', needs(USUAL), NOBODY), pool.takeOwn('lua', needs(USUAL), NOBODY)];
     await nextTurn();
     expect(driver.cells).toHaveLength(2);
     booting[0]?.sayReady();
@@ -125,7 +134,7 @@ describe('a cell of its own, strategy shared', () => {
   test('[CX-14] counts as a use of the language', async () => {
     const { clock, driver, pool } = await startPool('shared');
     await clock.advance(20 * MINUTE);
-    await pool.takeOwn('lua', USUAL, NOBODY);
+    await pool.takeOwn('lua', needs(USUAL), NOBODY);
     await clock.advance(25 * MINUTE);
     expect(driver.cells[0]?.disposals).toBe(0);
   });
@@ -135,7 +144,7 @@ describe('a cell of its own, strategy shared', () => {
     const booting: ScriptedProgram[] = [];
     driver.boot = (program) => booting.push(program);
     const caller = new AbortController();
-    const taking = Promise.allSettled([pool.takeOwn('lua', USUAL, caller.signal)]);
+    const taking = Promise.allSettled([pool.takeOwn('lua', needs(USUAL), caller.signal)]);
     await nextTurn();
     caller.abort();
     let closed = false;
@@ -152,7 +161,9 @@ describe('a cell of its own, strategy shared', () => {
     'of a language that there is not is an error (%s)',
     async (strategy) => {
       const { pool } = await startPool(strategy);
-      await expect(pool.takeOwn('cobol', USUAL, NOBODY)).rejects.toMatchObject({ code: 'LANGUAGE_UNKNOWN' });
+      await expect(pool.takeOwn('cobol', needs(USUAL), NOBODY)).rejects.toMatchObject({
+        code: 'LANGUAGE_UNKNOWN',
+      });
     },
   );
 });

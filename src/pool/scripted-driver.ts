@@ -1,4 +1,4 @@
-import type { Cell, CellSpec, Isolation } from '../core/cell.ts';
+import type { Cell, CellSpec, CellUsage, Isolation } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../core/exec.ts';
@@ -33,6 +33,7 @@ export const sayReady: Boot = (program) => program.sayReady();
 
 /** For tests: a program that does what the test says. */
 export class ScriptedProgram implements Exec {
+  readonly id = 0;
   readonly request: ExecRequest;
   readonly events = new EventQueue<ExecEvent>();
   readonly kills: KillCause[] = [];
@@ -85,6 +86,12 @@ export class ScriptedProgram implements Exec {
     return Promise.resolve();
   }
 
+  terminate(): void {}
+
+  resize(): void {}
+
+  forget(): void {}
+
   usage(): Promise<Usage> {
     return Promise.resolve(this.usageNow);
   }
@@ -125,6 +132,24 @@ export class ScriptedCell implements Cell {
     return this.spec.name;
   }
 
+  readonly record = undefined;
+
+  resume(): undefined {
+    return undefined;
+  }
+
+  freeze(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  thaw(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  usage(): Promise<CellUsage> {
+    return Promise.resolve({ cpuMs: 0, memoryBytes: undefined, processes: undefined });
+  }
+
   #start(request: ExecRequest): ScriptedProgram {
     const program = new ScriptedProgram(request);
     this.programs.push(program);
@@ -154,6 +179,7 @@ export class ScriptedCell implements Cell {
 /** For tests: a driver without any runtime. */
 export class ScriptedDriver implements Driver {
   readonly name = 'scripted';
+  readonly confines = 'cells';
   readonly cells: ScriptedCell[] = [];
   boot: Boot = sayReady;
   /** Called before a cell is made; may wait or fail. */
@@ -194,6 +220,14 @@ export class ScriptedDriver implements Driver {
 
   list(): [] {
     return [];
+  }
+
+  adopt(): Promise<never> {
+    return Promise.reject(new HotcellError('CELL_LOST', 'gone'));
+  }
+
+  reclaimLasting(): Promise<[]> {
+    return Promise.resolve([]);
   }
 
   reclaim(): Promise<[]> {

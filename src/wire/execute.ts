@@ -1,48 +1,29 @@
 import * as z from 'zod';
 import { PROMISES } from '../core/enforcement.ts';
-import { relativePathProblem } from '../core/job.ts';
-
-const wellFormed = (text: string): boolean => text.isWellFormed();
-const withoutNul = (text: string): boolean => !text.includes('\0');
-
-/** Text that may hold any character, NUL included. */
-const Text = z.string().refine(wellFormed, 'must be well-formed Unicode (it has a lone surrogate)');
-/** Text that ends up as a file of code, an argument or a variable, where NUL cannot stand. */
-const PlainText = Text.refine(withoutNul, 'must not contain NUL characters');
+import {
+  ENCODING_PROBLEM,
+  Encoding,
+  PlainText,
+  RelativePath,
+  Text,
+  Variables,
+  fitsEncoding,
+} from './text.ts';
 
 const ExtraFile = z
   .strictObject({
-    path: PlainText.superRefine((path, context) => {
-      const problem = relativePathProblem(path);
-      if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
-    }).describe('relative path beside the code'),
+    path: RelativePath.describe('relative path beside the code'),
     content: Text,
-    encoding: z.enum(['utf8', 'base64']).default('utf8'),
+    encoding: Encoding.default('utf8'),
   })
-  .refine((file) => file.encoding !== 'base64' || isBase64(file.content), {
-    path: ['content'],
-    message: 'must be base64 when encoding is base64',
-  });
-
-function isBase64(text: string): boolean {
-  return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
-}
+  .refine(fitsEncoding, ENCODING_PROBLEM);
 
 /** Body of `POST /execute/<language>`. Unknown keys are refused: a misspelt limit is a missing limit. */
 export const ExecuteRequest = z.strictObject({
   code: PlainText.describe('the program'),
   stdin: Text.default('').describe('what the program reads from its standard input'),
   args: z.array(PlainText).max(256).default([]).describe('arguments of the program'),
-  env: z
-    .record(
-      z
-        .string()
-        .regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, 'a variable name has letters, digits and _')
-        .refine((name) => name !== '__proto__', 'is not a variable name'),
-      PlainText,
-    )
-    .default({})
-    .describe('environment variables; values are never logged'),
+  env: Variables.default({}).describe('environment variables; values are never logged'),
   files: z.array(ExtraFile).max(256).default([]).describe('more files, laid beside the code'),
   timeout_ms: z.int().min(10).optional().describe("wall time; at most the operator's ceiling"),
   memory_mb: z.int().min(8).optional().describe("memory in MiB; at most the operator's ceiling"),
@@ -84,6 +65,17 @@ export const ExecuteReply = z.object({
   memory_used_mb: z.number().describe('peak memory of this execution in MiB'),
   cpu_percent: z.number().describe('CPU time in percent of wall time'),
   file_path: z.string().describe('where the code stood in the cell'),
+  packages: z
+    .array(
+      z.object({
+        name: z.string(),
+        version: z.string(),
+        from: z.string().describe('host that it came from'),
+        direct: z.boolean().describe('imported by the code itself; the others came along'),
+      }),
+    )
+    .optional()
+    .describe('what was installed for the imports of the code; only where the operator turned that on'),
   receipt: Receipt.describe('the isolation that was really used, and what the run cost'),
 });
 export type ExecuteReply = z.infer<typeof ExecuteReply>;

@@ -13,7 +13,7 @@ import {
   makeMarker,
   waitUntilGone,
 } from '../support/live-server.ts';
-import { makeStateDirectory } from '../support/server.ts';
+import { dataDirectoryOf, makeStateDirectory, removeFolders } from '../support/server.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 let folder = '';
@@ -24,7 +24,7 @@ beforeAll(() => {
 });
 afterAll(() => {
   rmSync(folder, { recursive: true });
-  rmSync(state, { recursive: true });
+  removeFolders(state);
 });
 
 function write(name: string, text: string): string {
@@ -35,6 +35,7 @@ function write(name: string, text: string): string {
 const environment = (): Record<string, string> => ({
   PATH: process.env['PATH'] ?? '',
   HOTCELL_STATE_DIR: state,
+  HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
 });
 
 function hotcell(

@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process';
-import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROMISES } from '../../src/core/enforcement.ts';
 import { describeFootprint } from '../support/footprint.ts';
 import { expectServes, runCode, startServer, stopClean } from '../support/live-server.ts';
 import { DOCKER_SHARED, describeEach, type Way } from '../support/served-by.ts';
-import { StartFailure, TestServer, makeStateDirectory } from '../support/server.ts';
+import {
+  StartFailure,
+  TestServer,
+  dataDirectoryOf,
+  makeStateDirectory,
+  removeFolders,
+} from '../support/server.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const ONE_CELL = ['--set', 'pool.size=1'];
@@ -24,12 +29,16 @@ let state = '';
 beforeAll(() => {
   state = makeStateDirectory();
 });
-afterAll(() => rmSync(state, { recursive: true }));
+afterAll(() => removeFolders(state));
 
 /** The real command. */
 async function hotcell(args: readonly string[], input = ''): Promise<Ended> {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env['PATH'] ?? '', HOTCELL_STATE_DIR: state },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOTCELL_STATE_DIR: state,
+      HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
+    },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };

@@ -89,6 +89,7 @@ const PROGRAMS: Readonly<Record<Buildable, readonly string[]>> = {
   node: ['node', '-p', '6 * 7'],
   bun: ['bun', '--eval', 'console.log(6 * 7)'],
   shell: ['bash', '-c', 'echo $((6 * 7))'],
+  'bun-runner-base': ['bun', '--eval', 'console.log(6 * 7)'],
 };
 
 describe('hotcell build', () => {
@@ -98,7 +99,7 @@ describe('hotcell build', () => {
     expect(JSON.parse(stdout)).toEqual(
       BUILDABLE.map((name) => ({
         name,
-        image: `hotcell-${name}:latest`,
+        image: toBuiltTag(name),
         id: expect.stringMatching(/^sha256:/),
         base: BASE,
         platform: expect.stringMatching(/^linux\//),
@@ -216,7 +217,7 @@ describe('hotcell build', () => {
     const { status, stdout, stderr } = await hotcell('build', name);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toBe(
-      `hotcell: ${message}\n  → Name one of python, ruby, node, bun, shell, or none to build them all.\n`,
+      `hotcell: ${message}\n  → Name one of python, ruby, node, bun, shell, bun-runner-base, or none to build them all.\n`,
     );
   });
 

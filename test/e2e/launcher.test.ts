@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitFor } from '../support/leftovers.ts';
 import { describeTraces, instancesOf } from '../support/live-server.ts';
-import { makeStateDirectory } from '../support/server.ts';
+import { dataDirectoryOf, makeStateDirectory, removeFolders } from '../support/server.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../hotcell', import.meta.url));
 let folder = '';
@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => {
   rmSync(folder, { recursive: true });
-  rmSync(state, { recursive: true });
+  removeFolders(state);
 });
 
 /** No more than a bare login has: no Node in the path, no npm. */
@@ -27,6 +27,7 @@ const environment = (): Record<string, string> => ({
   PATH: '/usr/local/bin:/usr/bin:/bin',
   HOME: folder,
   HOTCELL_STATE_DIR: state,
+  HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
 });
 
 function launch(

@@ -17,7 +17,13 @@ import {
 } from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { ALL_WAYS, describeEach } from '../support/served-by.ts';
-import { StartFailure, TestServer, makeStateDirectory, type ServerOptions } from '../support/server.ts';
+import {
+  StartFailure,
+  TestServer,
+  makeStateDirectory,
+  type ServerOptions,
+  removeFolders,
+} from '../support/server.ts';
 
 /** Nothing is booted in the background, so that a failing start is not also a stop amid boots. */
 const ONE_CELL = ['--set', 'pool.size=1'];
@@ -30,7 +36,7 @@ async function failToStart(options: ServerOptions): Promise<{ message: string; l
   const driver = options.way?.driver ?? 'oci';
   const known = { instances: [], cgroups: [] };
   const left = await describeFootprint({ stateDirectory, driver, pid: failure.pid, ...known });
-  rmSync(stateDirectory, { recursive: true });
+  removeFolders(stateDirectory);
   return { message: failure.message, left };
 }
 
@@ -100,7 +106,7 @@ describeEach(ALL_WAYS, (way) => {
           left: await describeFootprint(footprint),
           marked: countMarked(marker),
         }).toEqual({ code: 0, left: [], marked: 0 });
-        rmSync(server.stateDirectory, { recursive: true });
+        removeFolders(server.stateDirectory);
       },
     );
 
@@ -116,7 +122,7 @@ describeEach(ALL_WAYS, (way) => {
       const end = await Promise.race([stopped, sleep(15_000, 'held')]);
       server.process.kill('SIGKILL');
       await stopped;
-      rmSync(server.stateDirectory, { recursive: true, force: true });
+      removeFolders(server.stateDirectory);
       expect(end).toEqual({ code: 0 });
     });
 
@@ -127,7 +133,7 @@ describeEach(ALL_WAYS, (way) => {
         const footprint = await footprintOf(server);
         const code = await server.stop();
         ends.push({ code, left: await describeFootprint(footprint) });
-        rmSync(server.stateDirectory, { recursive: true, force: true });
+        removeFolders(server.stateDirectory);
       }
       expect(ends).toEqual(ends.map(() => ({ code: 0, left: [] })));
     });
@@ -174,7 +180,7 @@ describeEach(ALL_WAYS, (way) => {
       for (const secret of [inEnv, inCode, inInput, inArgument, inFile, inQuery])
         expect(server.output).not.toContain(secret);
       expect(server.output).not.toContain('secret-');
-      rmSync(server.stateDirectory, { recursive: true });
+      removeFolders(server.stateDirectory);
     });
   });
 });
@@ -234,6 +240,6 @@ test('[CX-18] connections on which nothing or half a request has come do not hol
   const end = await Promise.race([stopped, sleep(15_000, 'held')]);
   for (const socket of sockets) socket.destroy();
   await stopped;
-  rmSync(server.stateDirectory, { recursive: true, force: true });
+  removeFolders(server.stateDirectory);
   expect(end).toEqual({ code: 0 });
 });

@@ -75,7 +75,7 @@ const BECOME_NOBODY = `
   mount --bind "$checkout" "$seen"
   cd /
   exec setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
-    HOME="$folder/home" HOTCELL_STATE_DIR="$folder/state" "$seen/node_modules/node/bin/node" "$seen/src/cli/main.ts" "$@"
+    HOME="$folder/home" HOTCELL_STATE_DIR="$folder/state" HOTCELL_SESSIONS_DIR="$folder/sessions" "$seen/node_modules/node/bin/node" "$seen/src/cli/main.ts" "$@"
 `;
 
 function runAsNobody(code: string, ...args: string[]) {

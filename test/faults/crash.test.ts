@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ import {
   stopClean,
 } from '../support/live-server.ts';
 import { findTraces, waitFor } from '../support/leftovers.ts';
-import { TestServer, makeStateDirectory } from '../support/server.ts';
+import { TestServer, makeStateDirectory, removeFolders } from '../support/server.ts';
 
 /** What is on the host of these instances, their folders apart: those may hold the ones of a living server. */
 function tracesOf(stateDirectory: string, instances: readonly string[]): string[] {
@@ -82,7 +82,7 @@ describe('kill -9 of the server', () => {
       expect(await next.stop()).toBe(0);
       expect(describeTraces(stateDirectory, instances)).toEqual([]);
     }
-    rmSync(stateDirectory, { recursive: true });
+    removeFolders(stateDirectory);
   });
 
   test('[SC-02] a living server with the same state directory is not touched', async () => {
@@ -102,7 +102,7 @@ describe('kill -9 of the server', () => {
     expect((await runCode(living, 'bash', 'echo still')).receipt.warm).toBe(true);
     await Promise.all([stopQuietly(third), stopQuietly(living)]);
     expect(describeTraces(stateDirectory, [doomedId, livingId])).toEqual([]);
-    rmSync(stateDirectory, { recursive: true });
+    removeFolders(stateDirectory);
   });
 });
 
@@ -190,7 +190,7 @@ describe('state', () => {
     const server = await startServer();
     await settle(server);
     const instances = instancesOf(server.stateDirectory);
-    rmSync(server.stateDirectory, { recursive: true, force: true });
+    removeFolders(server.stateDirectory);
     // More than the waiting cells, so that new ones have to be made.
     for (let round = 0; round < 6; round++) {
       const { status, body } = await server.execute('bash', { code: 'echo fine' });
@@ -201,20 +201,20 @@ describe('state', () => {
     await Promise.race([server.stop(), sleep(20_000).then(() => server.stop('SIGKILL'))]);
     await waitFor('no process of it is left', () => cellProcesses(instances).length === 0);
     expect(findTraces(server.stateDirectory, instances).cgroups).toEqual([]);
-    rmSync(server.stateDirectory, { recursive: true, force: true });
+    removeFolders(server.stateDirectory);
   });
 
   test('[CX-08] after a state directory vanished, failures are told as ours and the server recovers', async () => {
     const server = await startServer();
     await settle(server);
-    rmSync(server.stateDirectory, { recursive: true, force: true });
+    removeFolders(server.stateDirectory);
     const ends: string[] = [];
     for (let round = 0; round < 6; round++) {
       const { status, body } = await server.execute('bash', { code: 'echo fine' });
       ends.push(status === 200 ? body.stdout : `${body.code} ${body.exit_code}`);
     }
     await server.stop();
-    rmSync(server.stateDirectory, { recursive: true, force: true });
+    removeFolders(server.stateDirectory);
     expect(
       ends.filter(
         (end) => end !== 'fine\n' && !/^(?:CELL_LOST|CELL_START_FAILED|DRIVER_UNAVAILABLE) -1$/.test(end),

@@ -52,9 +52,13 @@ function toThing(name: string, state: string, labels: Labelled['Labels']): Thing
 const namesOf = async (pid: number | undefined): Promise<string[]> =>
   (await listThings()).filter((thing) => thing.pid === pid).map(({ name }) => name);
 
-/** What belongs to others and must be there before and after; one of it looks a little like ours. */
-let others: string[] = [];
 const suffix = randomBytes(4).toString('hex');
+
+/** What belongs to others and must be there before and after; one of it looks a little like ours. */
+const namesOfOthers = async (): Promise<string[]> =>
+  (await namesOf(undefined)).filter((name) => name.includes(suffix)).toSorted();
+
+let others: string[] = [];
 beforeAll(async () => {
   if (whyNoEngine() !== undefined) return;
   await requireImages();
@@ -67,8 +71,8 @@ beforeAll(async () => {
     await api.call('POST', `/containers/create?name=${name}`, body);
     await api.call('POST', '/volumes/create', { Name: name, Labels });
   }
-  others = await namesOf(undefined);
-  expect(others.filter((name) => name.includes(suffix))).toHaveLength(4);
+  others = await namesOfOthers();
+  expect(others).toHaveLength(4);
 });
 afterAll(async () => {
   if (whyNoEngine() !== undefined) return;
@@ -84,7 +88,7 @@ async function expectNextStartClears(way: Way, dead: number): Promise<void> {
   // What was asked for before the kill may have come after the first look.
   await waitFor('nothing of the dead one is left', async () => (await namesOf(dead)).length === 0);
   await expectServes(next);
-  expect((await namesOf(undefined)).toSorted()).toEqual(others.toSorted());
+  expect(await namesOfOthers()).toEqual(others);
   expect(await next.stop()).toBe(0);
   expect(await namesOf(next.process.pid)).toEqual([]);
 }

@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, statfsSync } from 'node:fs';
+import { readFileSync, realpathSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
 import { bundledTools } from '../../src/app/make-drivers.ts';
 import { EngineApi } from './engine-api.ts';
@@ -19,7 +20,16 @@ const SCRATCH_BYTES = 1024 ** 3;
  * What comes besides apt and what Debian calls essential. Node needs a library for C++. With `usr-is-merged` the
  * package usrmerge stays out, and with it all of Perl but its base.
  */
-const PACKAGES = ['libstdc++6', 'procps', 'python3', 'ruby', 'usr-is-merged'];
+const PACKAGES = [
+  'git',
+  'libstdc++6',
+  'procps',
+  'python3',
+  'python3-pip',
+  'python3-venv',
+  'ruby',
+  'usr-is-merged',
+];
 
 /** Below /usr/share: what no program reads. */
 const LEFT_OUT = ['bug', 'doc', 'info', 'lintian', 'locale', 'man'];
@@ -36,6 +46,9 @@ const TRIAL = [
   'ps --version',
   'echo | head -c 1 | wc -c | od -c',
   'env true',
+  'npm --version',
+  'pip3 --version',
+  'git --version',
 ].join('\n');
 
 /** Why the image cannot be made here, or undefined. */
@@ -70,8 +83,15 @@ async function recipeOf(engine: EngineApi): Promise<string | undefined> {
 /** Everything that the content depends on, but not where it comes from. */
 function hashRecipe(): string {
   const versions = bundledTools().map(({ path }) => execFileSync(path, ['--version']).toString());
+  versions.push(readFileSync(join(npmFolder(), 'package.json'), 'utf8'));
   const parts = [toArguments(), TRIAL, suite(), process.arch, versions];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
+}
+
+function npmFolder(): string {
+  const program = findProgram('npm');
+  if (program === undefined) throw new Error('there is no npm to put into the image');
+  return dirname(dirname(realpathSync(program)));
 }
 
 /** The release of this machine: its packages are known to be within reach. */
@@ -91,6 +111,9 @@ function toArguments(): string[] {
     ...LEFT_OUT.map((folder) => `--dpkgopt=path-exclude=/usr/share/${folder}/*`),
     ...tools.map(({ name }) => `--customize-hook=install -m 755 "$TOOL_${name}" "$1/usr/local/bin/${name}"`),
     ...tools.map(({ name }) => `--customize-hook=chroot "$1" ${name} --version`),
+    // The one of this machine: Debian's own npm is hundreds of packages.
+    '--customize-hook=mkdir -p "$1/usr/local/lib/node_modules" && cp -a "$NPM" "$1/usr/local/lib/node_modules/npm"',
+    '--customize-hook=ln -s ../lib/node_modules/npm/bin/npm-cli.js "$1/usr/local/bin/npm"',
     '--customize-hook=chroot "$1" sh -c "$TRIAL"',
   ];
 }
@@ -100,7 +123,7 @@ function makeArchive(): Readable {
   const paths = Object.fromEntries(bundledTools().map(({ name, path }) => [`TOOL_${name}`, path]));
   const args = ['--quiet', ...toArguments(), suite(), '-', findDebianSource(suite())];
   const child = spawn('mmdebstrap', args, {
-    env: { ...process.env, ...paths, TRIAL, TMPDIR: scratchFolder() },
+    env: { ...process.env, ...paths, TRIAL, NPM: npmFolder(), TMPDIR: scratchFolder() },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let words = '';

@@ -30,13 +30,22 @@ export function engineApi(): EngineApi {
   return (api ??= new EngineApi(socket));
 }
 
+/** What an image is made of, the base first; nothing if there is no such image. */
+async function layersOf(image: string): Promise<readonly string[]> {
+  type Image = { RootFS: { Layers: string[] } };
+  const found = await engineApi()
+    .call<Image>('GET', `/images/${image}/json`)
+    .catch(() => undefined);
+  return found?.RootFS.Layers ?? [];
+}
+
 /** Makes the images of the built-in languages, as `hotcell build --base` does, where they are not there. */
 export async function requireImages(): Promise<void> {
-  const stored = await engineApi().call<{ RepoTags: string[] | null }[]>('GET', '/images/json');
-  const tags = new Set(stored.flatMap(({ RepoTags }) => RepoTags ?? []));
-  const missing = BUILDABLE.filter((name) => !tags.has(toBuiltTag(name)));
-  if (missing.length === 0) return;
   const base = await ensureBaseImage(engineApi().socket);
+  const [layer] = await layersOf(base);
+  const missing: (typeof BUILDABLE)[number][] = [];
+  for (const name of BUILDABLE) if ((await layersOf(toBuiltTag(name)))[0] !== layer) missing.push(name);
+  if (missing.length === 0) return;
   const engine = await Engine.connect(findEndpoint({ host: engineHost() }));
   const store = new ImageStore(engine, { recipes: RECIPES, languages: BUILT_IN_LANGUAGES });
   for (const name of missing) await store.build({ name, base }, () => {});

@@ -1,6 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { messageOf } from '../../src/core/errors.ts';
-import { whyNoBaseImage } from './base-image.ts';
+import { ensureBaseImage, whyNoBaseImage } from './base-image.ts';
 import { EngineApi } from './engine-api.ts';
 import { startPrivateEngine, whyNoPrivateEngine } from './private-engine.ts';
 
@@ -17,6 +17,8 @@ declare module 'vitest' {
 export default async function setUpEngine(project: TestProject): Promise<() => Promise<void>> {
   const stack = new AsyncDisposableStack();
   const { socket, missing } = await findOrStart(stack);
+  // Here, so that files that run side by side do not make it twice.
+  if (socket !== undefined) await ensureBaseImage(socket);
   project.provide('dockerSocket', socket);
   project.provide('whyNoDocker', missing);
   return () => stack.disposeAsync();

@@ -122,7 +122,7 @@ interface Labelled {
 }
 
 /** Containers, running or not, volumes and networks of the server with this pid. */
-async function engineThingsOf(pid: number): Promise<EngineThing[]> {
+export async function engineThingsOf(pid: number): Promise<EngineThing[]> {
   const api = engineApi();
   const filters = encodeURIComponent(JSON.stringify({ label: [OWNER] }));
   const [containers, volumes, networks] = await Promise.all([

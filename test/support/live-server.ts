@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import type { ExecuteReply } from '../../src/wire/execute.ts';
 import { cellsOf, describeFootprint, footprintOf, processesIn } from './footprint.ts';
 import { findTraces, listProcesses, waitFor } from './leftovers.ts';
-import { TestServer, type ServerOptions } from './server.ts';
+import { TestServer, type ServerOptions, removeFolders } from './server.ts';
 
 export { instancesOf } from './footprint.ts';
 
@@ -69,7 +68,7 @@ export async function stopClean(server: TestServer, size = POOL_SIZE): Promise<v
   const footprint = await footprintOf(server);
   const code = await server.stop();
   const traces = await describeFootprint(footprint);
-  rmSync(server.stateDirectory, { recursive: true, force: true });
+  removeFolders(server.stateDirectory);
   assert.deepEqual({ code, traces }, { code: 0, traces: [] });
 }
 

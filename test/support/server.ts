@@ -24,6 +24,20 @@ export interface ExecuteAnswer {
   readonly body: ExecuteReply & ErrorReply;
 }
 
+/** Where a server with this state directory keeps its sessions; the next one with the same finds them. */
+export function dataDirectoryOf(stateDirectory: string): string {
+  return `${stateDirectory}-data`;
+}
+
+/** What drivers and doors keep beside the state directory. */
+const BESIDE = ['podman', 'preload', 'subprocess', 'workbench'];
+
+export function removeFolders(stateDirectory: string): void {
+  const beside = BESIDE.map((name) => `${stateDirectory}-${name}`);
+  for (const folder of [stateDirectory, dataDirectoryOf(stateDirectory), ...beside])
+    rmSync(folder, { recursive: true, force: true });
+}
+
 /** A server that ended before it was ready. */
 export class StartFailure extends Error {
   /** By which what it left can be found. */
@@ -77,6 +91,7 @@ export class TestServer implements AsyncDisposable {
         env: {
           PATH: process.env['PATH'] ?? '',
           HOTCELL_STATE_DIR: state,
+          HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
           UV_THREADPOOL_SIZE: '16',
           MALLOC_ARENA_MAX: '2',
           ...options.env,
@@ -97,7 +112,7 @@ export class TestServer implements AsyncDisposable {
       // Not at its exit: the last words may come after it.
       child.on('close', (code) => reject(new StartFailure(child, code, output.join(''))));
     }).catch((error: unknown) => {
-      if (ownsState) rmSync(state, { recursive: true, force: true });
+      if (ownsState) removeFolders(state);
       throw error;
     });
     return new TestServer({ url, state, ownsState, child, way, output });
@@ -140,7 +155,7 @@ export class TestServer implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    if (this.#ownsState) rmSync(this.stateDirectory, { recursive: true, force: true });
+    if (this.#ownsState) removeFolders(this.stateDirectory);
   }
 }
 

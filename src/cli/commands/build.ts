@@ -6,12 +6,12 @@ import { addSettingsOptions, readSettings, type SettingsOptions } from '../setti
 
 const EXAMPLES = `
 Examples:
-  hotcell build                                  all images: python, ruby, node, bun and shell
+  hotcell build                                  all images: python, ruby, node, bun, shell and bun-runner-base
   hotcell build python node
   hotcell build python --base my-python:3.12     from an image of yours; a local one needs no registry
   hotcell build ruby --platform linux/arm64
 
-The docker driver prefers what is built here to the image of the registry. An image has a user that
+These drivers prefer what is built here to the image of the registry. An image has a user that
 is not root, the interpreter, and perl and bash, which cells need. \`hotcell images\` lists them.`;
 
 interface Options extends SettingsOptions {
@@ -24,7 +24,7 @@ export function addBuildCommand(program: Command, { terminal, outcome }: Command
   const command = program
     .command('build')
     .description('build the images of the docker driver')
-    .argument('[names...]', 'python, ruby, node, bun, shell; all unless given')
+    .argument('[names...]', 'python, ruby, node, bun, shell, bun-runner-base; all unless given')
     .option('--base <image>', 'image to build from, instead of the official one')
     .option('--platform <platform>', 'such as linux/arm64; that of the engine unless given')
     .option('--json', 'print JSON')

@@ -12,7 +12,7 @@ Examples:
   hotcell images --json
   hotcell images --set docker.host=unix:///run/user/1000/docker.sock
 
-Shows the image that the docker driver would use for each language: the one that \`hotcell build\`
+Shows the image that the docker or apple driver would use for each language: the one that \`hotcell build\`
 made, otherwise that of the setting languages.<name>.image, which is pulled when it is missing.`;
 
 interface Options extends SettingsOptions {
@@ -22,7 +22,7 @@ interface Options extends SettingsOptions {
 export function addImagesCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('images')
-    .description('list the image of each language and how to get it, for the docker driver')
+    .description('list the image of each language and how to get it, for the docker and apple drivers')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {

@@ -1,11 +1,18 @@
-import type { HotcellError } from '../../core/errors.ts';
 import type { ErrorReply } from '../../wire/execute.ts';
 import type { Terminal } from '../terminal.ts';
+import { toPrintable } from './printable.ts';
+
+/** What every error of ours has: HotcellError, and RunnerError of the client. */
+export interface Failure extends Error {
+  readonly code: string;
+  readonly hint: string;
+  readonly field: string | undefined;
+}
 
 /** `hotcell: <what>` and `  → <what to do>`; the stack only for those who asked to see everything. */
 export function renderError(
   terminal: Terminal,
-  error: HotcellError,
+  error: Failure,
   options: { json: boolean; debug: boolean },
 ): void {
   if (options.json) {
@@ -17,8 +24,9 @@ export function renderError(
     };
     terminal.json(reply);
   }
-  terminal.note(`hotcell: ${error.message}`);
-  for (const line of error.hint.split('\n')) terminal.note(`  → ${line}`);
+  // SECURITY: a message may name files of a cell, and names may hold commands for the terminal.
+  terminal.note(`hotcell: ${toPrintable(error.message)}`);
+  for (const line of error.hint.split('\n')) terminal.note(`  → ${toPrintable(line)}`);
   if (options.debug) terminal.note(stackOf(error));
 }
 

@@ -13,6 +13,11 @@ export function renderHostReport(report: HostReport, paint: Paints): string {
     ...report.drivers.flatMap((driver) => ['', ...renderDriver(driver, paint)]),
     '',
     ...renderPromises(report.drivers, paint),
+    paint.bold('Workspaces of sessions'),
+    report.workspaces.storage === 'volume'
+      ? `  ${paint.green('✓')} bounded file systems; dependencies outlive their session`
+      : `  ${paint.yellow('!')} in memory, gone with their session: ${report.workspaces.reason ?? ''}`,
+    '',
     paint.bold('Languages'),
     ...report.languages.map((language) =>
       language.available

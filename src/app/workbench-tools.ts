@@ -1,0 +1,57 @@
+import type { Log } from '../core/log.ts';
+import { ruleFor, whyNoRule } from '../egress/http-rule.ts';
+import { networkOpener } from '../egress/open-network.ts';
+import { ImportScanner } from '../packages/import-scanner.ts';
+import { mergeSpecs, parsePackageSpec } from '../packages/package-spec.ts';
+import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
+import { toBunRequest } from '../workbench/bun-request.ts';
+import { readDenials } from '../workbench/denials.ts';
+import { chooseDriver } from './choose-driver.ts';
+import type { Config } from './config.ts';
+import { openMachineGate } from './machine-gate.ts';
+import { openNpmPackages } from './open-packages.ts';
+import type { WorkbenchTools } from './open-workbenches.ts';
+import { RUNNER_IMAGE, usesImages } from './runner-images.ts';
+
+/** What the mode is by its nature, where we are not root: confined processes of whoever started the server. */
+const PRELOAD_CONCEDES = ['identity'] as const;
+const HOW_TO_ALLOW = 'The tool grant_permission allows hosts, paths and methods.';
+
+/** The real parts behind workbenches. Nothing is asked of the machine before it is needed. */
+export function makeWorkbenchTools(config: Config, log: Log): WorkbenchTools {
+  const gate = openMachineGate(config, log);
+  const scanner = new ImportScanner();
+  return {
+    imports: {
+      scan: (code, options) => scanner.scan(code, options),
+      warmUp: () => scanner.warmUp(),
+      merge: (names, found) => mergeSpecs([...names.map(parsePackageSpec), ...found]),
+    },
+    rules: { ruleFor, whyNoRule },
+    toBunRequest,
+    readDenials,
+    makeNetwork: ({ confines }) =>
+      networkOpener(confines, {
+        gate: () => gate.get(),
+        clock: SYSTEM_SESSION_CLOCK,
+        log,
+        howToAllow: HOW_TO_ALLOW,
+      }),
+    openPackages: (driver) =>
+      openNpmPackages(config, {
+        driver,
+        gate,
+        log,
+        ...(usesImages(driver.name) ? { image: RUNNER_IMAGE } : {}),
+      }),
+    choosePreload: () =>
+      chooseDriver(
+        { ...config, driver: 'preload', weaker: [...config.weaker, ...PRELOAD_CONCEDES] },
+        { log, onProgress: (text) => log.debug({}, text) },
+      ),
+    close: async () => {
+      await scanner.close();
+      await gate.close();
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runTool } from '../support/mcp-process.ts';
+import { McpPlace, PRELOAD, mcpCommand, modeArgs } from '../support/mcp-server.ts';
+import { TestServer } from '../support/server.ts';
+
+const INSPECTOR = fileURLToPath(
+  new URL(
+    '../../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js',
+    import.meta.url,
+  ),
+);
+let place: McpPlace;
+beforeAll(() => void (place = new McpPlace()));
+afterAll(() => place[Symbol.dispose]());
+
+/** The server as the inspector starts it. */
+function stdio(): string[] {
+  const { command, args } = mcpCommand(place, { mode: PRELOAD });
+  return [
+    command,
+    ...args,
+    '--set',
+    `stateDir=${place.stateDirectory}`,
+    '--set',
+    `packages.dir=${place.packages}`,
+  ];
+}
+
+describe.each(['legacy', 'modern'])('the inspector, %s', (era) => {
+  const inspect = (method: readonly string[], target: readonly string[]) =>
+    runTool(INSPECTOR, ['--cli', '--protocol-era', era, '--format', 'json', ...method, ...target]);
+  const TOOLS = ['--method', 'tools/list', '--strict'];
+  const CALL = [
+    '--method',
+    'tools/call',
+    '--tool-name',
+    'run_code',
+    '--tool-args-json',
+    '{"code":"console.log(`he${\\"llo\\"}`)"}',
+  ];
+
+  test('[MC-14] finds nothing to complain about over stdio', async () => {
+    const { code, stdout, stderr } = await inspect(TOOLS, stdio());
+    expect([code, stderr]).toEqual([0, expect.not.stringMatching(/warning|Issue/)]);
+    expect(toolsIn(stdout)).toContain('run_code');
+    const called = await inspect(CALL, stdio());
+    expect([called.code, called.stdout]).toEqual([0, expect.stringContaining('hello')]);
+  });
+
+  test('[MC-14] finds nothing to complain about over HTTP', async () => {
+    await using server = await TestServer.start({
+      args: modeArgs(PRELOAD),
+      env: place.env,
+      stateDirectory: place.stateDirectory,
+    });
+    const target = [`${server.url}/mcp`, '--transport', 'http'];
+    const { code, stdout, stderr } = await inspect(TOOLS, target);
+    expect([code, stderr]).toEqual([0, expect.not.stringMatching(/warning|Issue/)]);
+    expect(toolsIn(stdout)).toContain('run_code');
+    const called = await inspect(CALL, target);
+    expect([called.code, called.stdout]).toEqual([0, expect.stringContaining('hello')]);
+  });
+});
+
+function toolsIn(stdout: string): string[] {
+  const { result } = JSON.parse(stdout) as { result: { tools: { name: string }[] } };
+  return result.tools.map(({ name }) => name);
+}
