@@ -65,6 +65,7 @@ describe('layers', () => {
     sessions: ['core', 'egress', 'lib', 'policy', 'wire', 'workspace'],
     packages: ['core', 'egress', 'lib', 'wire', 'workspace'],
     workbench: ['core', 'egress', 'lib', 'packages', 'wire', 'workspace'],
+    fleet: ['core', 'egress', 'lib', 'wire'],
     mcp: ['core', 'lib', 'packages', 'wire', 'workbench'],
     client: ['core', 'lib', 'wire'],
     http: ['core', 'lib', 'policy', 'runs', 'sessions', 'wire'],
@@ -72,6 +73,7 @@ describe('layers', () => {
       'core',
       'drivers',
       'egress',
+      'fleet',
       'http',
       'lib',
       'mcp',
@@ -84,7 +86,7 @@ describe('layers', () => {
       'workbench',
       'workspace',
     ],
-    cli: ['app', 'client', 'core', 'lib', 'runs', 'wire', 'workspace'],
+    cli: ['app', 'client', 'core', 'fleet', 'lib', 'runs', 'wire', 'workspace'],
   };
 
   test('every folder is a project of its own, and the compiler builds them all', () => {

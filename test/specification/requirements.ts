@@ -59,6 +59,29 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
   'MC-13': 'the apple driver speaks the CLI as its contract has it',
   'MC-14': 'the conformance suite and the inspector pass',
   'MC-15': 'snippets: saved, listed, got, deleted, reused by name',
+  'FL-01': 'kurukshetra starts workers, each in a cell, on its own git worktree and branch',
+  'FL-02':
+    'modes subprocess, container and auto, which says what it took and why; subprocess needs no Docker',
+  'FL-03': 'a worker takes a task, runs the agent, verifies, commits on its branch; exit codes 0 to 4',
+  'FL-04': 'task graphs are validated with clear errors; --dry-run shows plan and mode',
+  'FL-05':
+    'a complete level is merged into the feature branch, gates run, the next level starts from there; a conflict loses nothing',
+  'FL-06': 'state is written atomically under a lock, and status shows it live',
+  'FL-07': 'limits of 4 GB and 2 CPUs per worker, configurable, visible with docker inspect',
+  'FL-08':
+    'credentials reach the agent alone, and show nowhere; ~/.ssh, ~/.aws and ~/.config are never there',
+  'FL-09':
+    'workers are not root, not privileged, on no host network, with no mounts but their own; git of the host stays untouched',
+  'FL-10': 'variables by allow-list; what is dropped is said',
+  'FL-11':
+    "cells are removed after success, failure and crash; the next start removes its own and nobody else's",
+  'FL-12':
+    'a worker without heartbeat or over its time is crashed, its task goes to another; restarts are bounded',
+  'FL-13': 'logs of every worker on the host, also after the cell is gone',
+  'FL-14': 'build makes the worker image, with the agent inside',
+  'FL-15': 'stop, retry, resume, merge and cleanup work from state and labels',
+  'FL-16': 'the overhead of cells is small',
+  'FL-17': 'plan and design make requirements and a task graph, validated before use',
   'TM-01': 'an interactive terminal in a session, resizable, reattachable',
   'WB-02': 'doctor says what works, what is enforced, and what mends the rest',
   'WB-03': 'run: streamed output, --json, exit codes for scripts',

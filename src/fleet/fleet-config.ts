@@ -1,0 +1,183 @@
+import * as z from 'zod';
+
+const seconds = (fallback: number) => z.number().min(0).max(1_000_000).default(fallback);
+
+const QualityGate = z.looseObject({
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'letters, digits, dot, - and _, at most 64'),
+  command: z.string().min(1).describe('run by `bash -c` in a cell of its own, on what was merged'),
+  required: z.boolean().default(false).describe('a level that does not pass it ends the run'),
+  timeout: seconds(300).describe('in seconds'),
+});
+export type QualityGate = z.infer<typeof QualityGate>;
+
+const MEMORY = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i;
+const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
+
+/** As Docker writes sizes: `4g`, `512m`. */
+const Memory = z
+  .union([z.string(), z.number()])
+  .transform((text, context) => {
+    const [, count, unit = ''] = MEMORY.exec(String(text).trim()) ?? [];
+    const bytes = Math.round(Number(count) * (UNITS[unit.toLowerCase()] ?? 1));
+    if (count !== undefined && bytes >= 64 * 1024 ** 2) return bytes;
+    context.addIssue({ code: 'custom', message: 'must be a size such as 4g or 512m, at least 64m' });
+    return z.NEVER;
+  })
+  .prefault('4g');
+
+/** Where programs of the agent may go: hosts, `*.` patterns and the presets npm, pypi and github. */
+const AllowedHosts = z.array(z.string().min(1)).default(['api.anthropic.com', 'npm', 'pypi']);
+
+/**
+ * `.mahabharatha/config.yaml`. Keys of the original that mean nothing here are accepted and named in a warning
+ * (`unknownKeys`), so that existing files work.
+ */
+export const FleetConfig = z.looseObject({
+  workers: z
+    .looseObject({
+      max_concurrent: z.int().min(1).max(64).default(5).describe('workers unless --workers says otherwise'),
+      launcher_type: z.enum(['subprocess', 'container', 'auto']).default('auto').describe('as --mode'),
+      driver: z
+        .enum(['auto', 'docker', 'oci'])
+        .default('auto')
+        .describe(
+          'what makes the cells of mode container; auto: docker where engine and image are there, else oci',
+        ),
+      timeout_minutes: z
+        .number()
+        .positive()
+        .max(24 * 60)
+        .default(30)
+        .describe('longest time of one attempt at a task'),
+      retry_attempts: z.int().min(0).max(100).default(3).describe('attempts after the first one'),
+      backoff_strategy: z.enum(['exponential', 'linear', 'fixed']).default('exponential'),
+      backoff_base_seconds: seconds(30),
+      backoff_max_seconds: seconds(300),
+      spawn_retry_attempts: z
+        .int()
+        .min(0)
+        .max(100)
+        .default(3)
+        .describe('attempts to start a cell, after the first one'),
+      spawn_backoff_base_seconds: seconds(2),
+      spawn_backoff_max_seconds: seconds(30),
+      max_respawn_attempts: z
+        .int()
+        .min(0)
+        .max(1000)
+        .default(5)
+        .describe('new cells for a worker whose cell was lost'),
+    })
+    .prefault({}),
+  heartbeat: z
+    .looseObject({
+      interval_seconds: z
+        .number()
+        .positive()
+        .max(3600)
+        .default(15)
+        .describe('between two signs of life of a cell'),
+      stall_timeout_seconds: z
+        .number()
+        .positive()
+        .max(86_400)
+        .default(120)
+        .describe('silence after which a worker is taken for crashed'),
+    })
+    .prefault({}),
+  agent: z
+    .looseObject({
+      command: z.string().min(1).default('claude'),
+      args: z.array(z.string()).default(['--print', '--dangerously-skip-permissions']),
+      prompt: z
+        .enum(['stdin', 'arg'])
+        .default('stdin')
+        .describe('how the agent gets its task: on stdin, or as last argument'),
+      env: z.record(z.string(), z.string()).default({}).describe('variables for the agent alone'),
+    })
+    .prefault({}),
+  network: z
+    .looseObject({
+      allow: AllowedHosts.describe('hosts that the cells may reach, through the gate; empty for none'),
+    })
+    .prefault({}),
+  credentials: z
+    .looseObject({
+      api_key: z
+        .enum(['agent', 'gate', 'none'])
+        .default('agent')
+        .describe(
+          'agent: the agent gets it; gate: only the gate knows it and adds it to requests for api_host; none',
+        ),
+      api_key_variable: z
+        .string()
+        .regex(/^[A-Z][A-Z0-9_]*$/)
+        .default('ANTHROPIC_API_KEY'),
+      api_host: z.string().default('api.anthropic.com'),
+      api_header: z
+        .string()
+        .regex(/^[a-z][a-z0-9-]*$/)
+        .default('x-api-key'),
+      base_url_variable: z
+        .string()
+        .regex(/^[A-Z][A-Z0-9_]*$/)
+        .default('ANTHROPIC_BASE_URL'),
+      oauth: z
+        .boolean()
+        .default(false)
+        .describe('give the agent copies of ~/.claude/.credentials.json and ~/.claude.json'),
+    })
+    .prefault({}),
+  environment: z
+    .looseObject({
+      allow: z
+        .array(z.string())
+        .default([])
+        .describe('further variables that workers get, by name or with *'),
+    })
+    .prefault({}),
+  worktree: z
+    .looseObject({
+      copy: z
+        .array(z.string())
+        .default(['.env', '.env.local'])
+        .describe('ignored files that every worktree gets a copy of, by pattern'),
+      setup: z
+        .enum(['auto', 'none'])
+        .default('auto')
+        .describe('auto: install dependencies of npm and pip, once per manifest'),
+      setup_command: z.string().optional().describe('instead of what auto finds'),
+    })
+    .prefault({}),
+  quality_gates: z.array(QualityGate).default([]),
+  resources: z
+    .looseObject({
+      container_memory_limit: Memory,
+      container_cpu_limit: z.number().positive().max(1024).default(2),
+      container_processes: z.int().min(16).max(100_000).default(1024),
+      container_tmp: Memory.describe('size of /tmp, which is in memory'),
+    })
+    .prefault({}),
+  logging: z
+    .looseObject({
+      level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+      retain_days: z.number().min(0).default(7),
+      ephemeral_retain_on_success: z
+        .boolean()
+        .default(true)
+        .describe('keep the artifacts of tasks that are complete'),
+      max_log_size_mb: z.number().positive().default(50),
+    })
+    .prefault({}),
+  ports: z
+    .looseObject({
+      range_start: z.int().min(1024).max(65_535).default(49_152),
+      range_end: z.int().min(1024).max(65_535).default(65_535),
+    })
+    .prefault({}),
+  ownership: z
+    .enum(['enforce', 'warn', 'off'])
+    .default('warn')
+    .describe('what happens when a task changes files that it does not own'),
+});
+export type FleetConfig = z.infer<typeof FleetConfig>;

@@ -1,0 +1,145 @@
+import * as z from 'zod';
+
+/** ISO 8601. Files of others may have times in forms of their own; they are shown as they are. */
+const Time = z.string();
+
+export const TASK_STATUSES = [
+  'todo',
+  'pending',
+  'claimed',
+  'in_progress',
+  'verifying',
+  'complete',
+  'failed',
+  'blocked',
+  'paused',
+  'waiting_retry',
+] as const;
+export type TaskStatus = (typeof TASK_STATUSES)[number];
+
+export const TaskState = z.looseObject({
+  status: z.enum(TASK_STATUSES),
+  level: z.int().optional(),
+  worker_id: z.int().nullish(),
+  updated_at: Time.nullish(),
+  claimed_at: Time.nullish(),
+  started_at: Time.nullish(),
+  completed_at: Time.nullish(),
+  duration_ms: z.number().nullish(),
+  error: z.string().nullish(),
+  /** Failures so far; a worker that was lost or stopped is none of the task's. */
+  retry_count: z.int().default(0),
+  last_retry_at: Time.nullish(),
+  next_retry_at: Time.nullish(),
+  /** Of the worker: 0 done, 1 error, 2 checkpoint, 3 blocked, 4 escalation. */
+  exit_code: z.int().nullish(),
+  commit: z.string().nullish(),
+  /** What the commit changed, and what of that the task does not own. */
+  changed_files: z.array(z.string()).optional(),
+  foreign_files: z.array(z.string()).optional(),
+});
+export type TaskState = z.infer<typeof TaskState>;
+
+export const WORKER_STATUSES = [
+  'initializing',
+  'ready',
+  'running',
+  'idle',
+  'checkpointing',
+  'stopping',
+  'stopped',
+  'crashed',
+  'blocked',
+  'stalled',
+] as const;
+export type WorkerStatus = (typeof WORKER_STATUSES)[number];
+
+export const WorkerState = z.looseObject({
+  worker_id: z.int(),
+  status: z.enum(WORKER_STATUSES),
+  current_task: z.string().nullish(),
+  port: z.int().nullish(),
+  container_id: z.string().nullish(),
+  container_name: z.string().nullish(),
+  worktree_path: z.string().nullish(),
+  branch: z.string().nullish(),
+  health_check_at: Time.nullish(),
+  started_at: Time.nullish(),
+  ready_at: Time.nullish(),
+  last_task_completed_at: Time.nullish(),
+  tasks_completed: z.int().default(0),
+  /** How often its cell was lost. */
+  restarts: z.int().default(0),
+  error: z.string().nullish(),
+  /** Somebody wants this worker to end: `mahabharatha stop --worker`. */
+  stop_requested: z.boolean().optional(),
+});
+export type WorkerState = z.infer<typeof WorkerState>;
+
+export const LEVEL_STATUSES = ['pending', 'running', 'merging', 'complete', 'conflict', 'failed'] as const;
+export const MERGE_STATUSES = [
+  'pending',
+  'waiting',
+  'collecting',
+  'merging',
+  'validating',
+  'rebasing',
+  'complete',
+  'conflict',
+  'failed',
+] as const;
+
+export const MergeDetails = z.looseObject({
+  /** Of the branch that did not merge, or of the gate that did not pass. */
+  branch: z.string().optional(),
+  files: z.array(z.string()).optional(),
+  gate: z.string().optional(),
+  /** What a person does next, line by line. */
+  instructions: z.array(z.string()).optional(),
+});
+export type MergeDetails = z.infer<typeof MergeDetails>;
+
+export const LevelState = z.looseObject({
+  status: z.enum(LEVEL_STATUSES),
+  started_at: Time.nullish(),
+  completed_at: Time.nullish(),
+  updated_at: Time.nullish(),
+  merge_commit: z.string().nullish(),
+  merge_status: z.enum(MERGE_STATUSES).nullish(),
+  merge_details: MergeDetails.nullish(),
+});
+export type LevelState = z.infer<typeof LevelState>;
+
+export const LogEntry = z.looseObject({
+  timestamp: Time,
+  event: z.string(),
+  data: z.record(z.string(), z.unknown()).default({}),
+});
+export type LogEntry = z.infer<typeof LogEntry>;
+
+/** `.mahabharatha/state/<feature>.json`. What it has besides is kept as it is. */
+export const FleetState = z.looseObject({
+  feature: z.string(),
+  started_at: Time,
+  current_level: z.int().default(0),
+  tasks: z.record(z.string(), TaskState).default({}),
+  workers: z.record(z.string(), WorkerState).default({}),
+  levels: z.record(z.string(), LevelState).default({}),
+  execution_log: z.array(LogEntry).default([]),
+  metrics: z.unknown().optional(),
+  paused: z.boolean().default(false),
+  error: z.string().nullish(),
+  /** How workers are run, as chosen by the last start. */
+  mode: z.string().nullish(),
+  mode_reason: z.string().nullish(),
+  /** The commit that the feature branch began at, and the branch that `merge` leads into. */
+  base_commit: z.string().nullish(),
+  target_branch: z.string().nullish(),
+  /** Of the graph that this run began with, relative to the repository. */
+  task_graph: z.string().nullish(),
+  finished_at: Time.nullish(),
+});
+export type FleetState = z.infer<typeof FleetState>;
+
+/** Of `execution_log` as much stays in the state; all of it is in `<feature>-events.jsonl`. */
+export const LOG_ENTRIES_KEPT = 500;

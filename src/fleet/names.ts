@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import { HotcellError } from '../core/errors.ts';
+
+const FEATURE = /^[a-zA-Z0-9][a-zA-Z0-9._-]*$/;
+const LONGEST_FEATURE = 100;
+
+/** SECURITY: a feature is part of paths and of branch names; this is the only door through which one comes in. */
+export function requireFeatureName(name: string): string {
+  if (
+    FEATURE.test(name) &&
+    name.length <= LONGEST_FEATURE &&
+    !name.includes('..') &&
+    !/\.(lock)?$/.test(name)
+  )
+    return name;
+  throw new HotcellError('INVALID_REQUEST', `${JSON.stringify(name)} is no name for a feature`, {
+    field: 'feature',
+    hint: 'Use letters, digits, dot, hyphen and underscore, beginning with a letter or digit, at most 100.',
+  });
+}
+
+/** Where everything of one feature is, below the root of the repository. */
+export interface FleetPaths {
+  readonly root: string;
+  readonly feature: string;
+  /** Everything of ours that outlives a run. */
+  readonly home: string;
+  readonly config: string;
+  /** `<feature>.json` and what belongs to it. */
+  readonly stateFolder: string;
+  readonly state: string;
+  /** Held for moments, around every change of the state. */
+  readonly stateLock: string;
+  /** Held by a living orchestrator, and who it is. */
+  readonly orchestratorLock: string;
+  readonly orchestrator: string;
+  /** One line for every event, for programs that follow along. */
+  readonly events: string;
+  readonly workerLogs: string;
+  readonly taskLogs: string;
+  readonly gateArtifacts: string;
+  /** Git data and other private folders of the cells, one folder per worker. */
+  readonly cells: string;
+  /** Dependencies that were installed once, by the hash of their manifests. */
+  readonly dependencies: string;
+  readonly worktrees: string;
+  readonly specs: string;
+}
+
+export function fleetPaths(root: string, feature: string): FleetPaths {
+  requireFeatureName(feature);
+  const home = join(root, '.mahabharatha');
+  const stateFolder = join(home, 'state');
+  const ofState = (suffix: string): string => join(stateFolder, `${feature}${suffix}`);
+  return {
+    root,
+    feature,
+    home,
+    config: join(home, 'config.yaml'),
+    stateFolder,
+    state: ofState('.json'),
+    stateLock: ofState('.lock'),
+    orchestratorLock: ofState('.orchestrator.lock'),
+    orchestrator: ofState('.orchestrator.json'),
+    events: ofState('-events.jsonl'),
+    workerLogs: join(home, 'logs/workers'),
+    taskLogs: join(home, 'logs/tasks'),
+    gateArtifacts: join(home, 'artifacts', feature),
+    cells: join(home, 'cells', feature),
+    dependencies: join(home, 'cache/dependencies'),
+    worktrees: join(root, '.mahabharatha-worktrees', feature),
+    specs: join(root, '.gsd/specs', feature),
+  };
+}
+
+/** The name of the cell, for people and for `docker ps`. */
+export function workerName(worker: number): string {
+  return `mahabharatha-worker-${worker}`;
+}
+
+export function workerBranch(feature: string, worker: number): string {
+  return `mahabharatha/${feature}/worker-${worker}`;
+}
+
+/** The feature branch: what has been merged of all levels so far. Only `merge` carries it into the target. */
+export function featureBranch(feature: string): string {
+  return `mahabharatha/${feature}/staging`;
+}
+
+export function workerWorktree(paths: FleetPaths, worker: number): string {
+  return join(paths.worktrees, `worker-${worker}`);
+}
+
+export function heartbeatFile(paths: FleetPaths, worker: number): string {
+  return join(paths.stateFolder, `${paths.feature}-heartbeat-${worker}.json`);
+}
+
+export function workerLogFile(paths: FleetPaths, worker: number): string {
+  return join(paths.workerLogs, `worker-${worker}.jsonl`);
+}
+
+/** SECURITY: `task` is an id that the graph has been checked for: no slash, no dots. */
+export function taskFolder(paths: FleetPaths, task: string): string {
+  return join(paths.taskLogs, task);
+}
