@@ -8,9 +8,12 @@ use Config;
 my ($folder) = $0 =~ m{^(.*/)};
 require((defined $folder ? $folder : './') . $_) for qw(figures.pl lasting.pl terminal.pl);
 
-my ($PRCTL, $DUP3) = $Config{archname} =~ /^aarch64/ ? (167, 24) : (157, 292);
+my ($PRCTL, $DUP3, $SIGPROCMASK, $SIGNALFD) =
+  $Config{archname} =~ /^aarch64/ ? (167, 24, 135, 74) : (157, 292, 14, 289);
 my ($SET_DUMPABLE, $SET_SUBREAPER, $SET_NO_NEW_PRIVS) = (4, 36, 38);
 my ($SETFD, $SETFL, $NONBLOCK, $NOHANG, $UNTRACED, $STOPPED) = (2, 4, 2048, 1, 2, 127);
+my ($BLOCK, $UNBLOCK, $CLOEXEC) = (0, 1, 02000000);
+my ($USR1, $USR2, $CHLD) = (10, 12, 17);
 my ($EINTR, $EAGAIN, $EACCES) = (4, 11, 13);
 my ($CHUNK, $CREDIT) = (65536, 262144);
 # What follows the marker in a greeting: bytes that tell one greeting from another.
@@ -45,12 +48,27 @@ my %commands;
 my $marker;
 my $greeted = '';
 my %ended;
-pipe my $bell_read, my $bell_write;
-fcntl $_, $SETFL, $NONBLOCK for $bell_read, $bell_write;
-$SIG{CHLD} = sub { syswrite $bell_write, '.' };
+# Read from a file and not by handlers: perl runs those between its own operations, so a signal that comes just before a
+# system call that waits would wait with it. For a supervisor that is not ready yet they are kept, too.
+my $signals = pack 'Q', 1 << $USR1 - 1 | 1 << $USR2 - 1 | 1 << $CHLD - 1;
+syscall $SIGPROCMASK, $BLOCK, $signals, 0, 8;
+my $bell = open_bell() or exit 71;
 $SIG{PIPE} = 'IGNORE';
-# A supervisor that is not ready yet must not die of it.
-$SIG{USR2} = 'IGNORE';
+
+# Each process opens its own: whose signals a copy tells of after a fork is not the same in every kernel.
+sub open_bell {
+  my $number = syscall $SIGNALFD, -1, $signals, 8, $CLOEXEC;
+  return if $number < 0 || !open my $file, '<&=', $number;
+  return $file;
+}
+
+# Waits for a signal and returns its number.
+sub hear {
+  my ($from) = @_;
+  # Room for one: 128 bytes, and a little more in gVisor.
+  sysread $from, my $ring, 255;
+  return unpack 'L', $ring;
+}
 
 sub put {
   my ($bytes) = @_;
@@ -118,7 +136,8 @@ sub become {
     if (fileno $start->{where} == $WHERE) { fcntl $start->{where}, $SETFD, 0 }
     else { syscall $DUP3, fileno $start->{where}, $WHERE, 0 }
   }
-  $SIG{$_} = 'DEFAULT' for qw(CHLD PIPE USR1 USR2);
+  $SIG{PIPE} = 'DEFAULT';
+  syscall $SIGPROCMASK, $UNBLOCK, $signals, 0, 8;
   syscall $PRCTL, $SET_DUMPABLE, 1, 0, 0, 0;
   # When memory runs out, programs go first and the agent last.
   if (open my $file, '>', '/proc/self/oom_score_adj') { print $file 500; close $file }
@@ -138,23 +157,23 @@ sub become {
 sub supervise {
   my ($start, $in, $out, $err, $status) = @_;
   my $inherits = syscall($PRCTL, $SET_SUBREAPER, 1, 0, 0, 0) == 0 ? 1 : 0;
-  my $program = fork;
+  my $asked = open_bell();
+  my $program = $asked && fork;
   if (!defined $program) { syswrite $status, 'failed ' . ($! + 0); return }
   become($start, $in, $out, $err) if $program == 0;
   close $_ for grep { defined } $in, $out, $err;
   open STDERR, '>', '/dev/null';
   my $look = sub { descendants($$) };
-  $SIG{USR1} = sub { end_all($look) };
-  my $patient = 0;
-  $SIG{USR2} = sub { $patient = 1; kill 'TERM', $look->() };
-  my $ended;
-  until (defined $ended) {
-    my $pid = waitpid -1, 0;
-    $ended = $? if $pid == $program;
-    last if $pid < 0;
+  my ($ended, $patient);
+  for (;;) {
+    my $pid;
+    while (($pid = waitpid -1, $NOHANG) > 0) { $ended = $? if $pid == $program }
+    # Who was asked to end may take his time, also when the program itself was quicker, until somebody kills them.
+    last if $pid < 0 || defined $ended && !$patient;
+    my $signal = hear($asked);
+    end_all($look) if $signal == $USR1;
+    if ($signal == $USR2) { $patient = 1; kill 'TERM', $look->() }
   }
-  # Who was asked to end may take his time, also when the program itself was quicker, until somebody kills them.
-  if ($patient) { 1 while waitpid(-1, 0) > 0 }
   for (1 .. 500) {
     end_all($look);
     1 while waitpid(-1, $NOHANG) > 0;
@@ -211,7 +230,7 @@ sub start {
   if ($child == 0) {
     # Copies of the others' streams would keep them from ending.
     close_streams($_) for values %commands;
-    close $_ for grep { defined } values %$ours, $bell_read, $bell_write;
+    close $_ for grep { defined } values %$ours, $bell;
     open STDIN, '<', '/dev/null';
     open STDOUT, '>', '/dev/null';
     my @streams = @$theirs{qw(in out err)};
@@ -317,7 +336,7 @@ sub complete {
 }
 
 sub reap {
-  sysread $bell_read, my $rings, 4096;
+  hear($bell);
   while ((my $pid = waitpid -1, $NOHANG | $UNTRACED) > 0) {
     # $? does not tell who has only been stopped.
     my ($ended, $is_stopped) = ($?, (${^CHILD_ERROR_NATIVE} & 255) == $STOPPED);
@@ -513,7 +532,7 @@ send_frame('R', 0, '');
 for (;;) {
   my ($reads, $writes) = ('', '');
   vec($reads, fileno STDIN, 1) = 1;
-  vec($reads, fileno $bell_read, 1) = 1;
+  vec($reads, fileno $bell, 1) = 1;
   for my $command (values %commands) {
     next if $command->{end};
     for my $name (qw(out err)) {
@@ -531,6 +550,6 @@ for (;;) {
       forward($command, $name, $type) if defined $command->{$name} && vec $reads, fileno $command->{$name}, 1;
     }
   }
-  reap() if vec $reads, fileno $bell_read, 1;
+  reap() if vec $reads, fileno $bell, 1;
   take_input() if vec $reads, fileno STDIN, 1;
 }

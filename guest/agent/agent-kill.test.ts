@@ -54,8 +54,8 @@ describeAgent('a kill', () => {
   ])('[CX-05] ends %s, and nobody else', (_what, script, count) =>
     withAgent(async (agent) => {
       const neighbour = await startNeighbour(agent);
-      // With a job: who only waits for one is woken when he is stopped.
-      const command = agent.sh(script).write('job\n');
+      // With a job, and not before it has come: who only waits for one is woken when he is stopped.
+      const command = agent.sh(`read job; ${script}`).write('job\n');
       await command.says('up');
       let seen: string[] = [];
       // Stopped and daemonised ones need a moment to get there.
