@@ -32,6 +32,17 @@ test('every word of a request is filled, the program included', () => {
   });
 });
 
+test('[FL-09] a command may begin in a folder of the spec, by its name, and in no other', () => {
+  const places = { ...PLACES, code: '/workspace' };
+  const request = { argv: ['pwd'], env: {}, cwd: '/{code}' } as const;
+  expect(fillRequest({ ...request, folder: 'code' }, places, {}).cwd).toBe('/workspace');
+  expect(fillRequest(request, places, {}).cwd).toBe('/{code}');
+  for (const folder of ['none', 'toString'])
+    expect(() => fillRequest({ ...request, folder }, places, {})).toThrow(
+      `no folder with the name ${folder}`,
+    );
+});
+
 test('[RS-02] what comes from outside is handed on as it is, whatever it looks like', () => {
   const verbatim = { argv: ["echo '{guest}'"], env: { AT: '{workdir}' } };
   const { argv, env } = fillRequest({ argv: ['bash', '-c'], env: { AT: '{guest}' }, verbatim }, PLACES, {});

@@ -1,4 +1,5 @@
 import type { Enforcement } from './enforcement.ts';
+import { HotcellError } from './errors.ts';
 import type { Exec, ExecRequest } from './exec.ts';
 import type { Limits } from './limits.ts';
 
@@ -16,7 +17,8 @@ export interface CellImage {
  */
 export interface CellSpec {
   readonly name: string;
-  readonly kind: 'run' | 'session';
+  /** A worker is an agent at work in folders of the host; like a run it ends with the process that made it. */
+  readonly kind: 'run' | 'session' | 'worker';
   readonly limits: Limits;
   /** Drivers that use images need it. */
   readonly image?: CellImage;
@@ -26,18 +28,35 @@ export interface CellSpec {
   readonly lasting?: Lasting;
   /** A place to work in beside /tmp, at `WORKSPACE_IN_CELL`, for cells that last. */
   readonly workspace?: CellWorkspace;
-  /** Folders of the host that programs of the cell may read and not change. */
+  /** Folders of the host that programs of the cell may read and, unless it says so, not change; mounted in this order. */
   readonly folders?: readonly CellFolder[];
+  /**
+   * The ids that the programs of the cell have on the host, because writable folders belong to them. Never root's. Refused
+   * where they cannot be given; plain processes are the caller, whatever it says. Not together with `workspace`.
+   */
+  readonly owner?: CellOwner;
+}
+
+/** Ids of the host. */
+export interface CellOwner {
+  readonly uid: number;
+  readonly gid: number;
 }
 
 /** SECURITY: what is in it is open to the cell, now and later; its host path is never one that a cell can write to. */
 export interface CellFolder {
   /** `{name}` in requests is where the cell sees it. */
   readonly name: string;
-  /** On the host. */
+  /** On the host. May be a plain file, where `at` is a file of a folder that was mounted before it, or where nothing is yet. */
   readonly folder: string;
   /** Where cells with a file system of their own see it; others see the folder itself. */
   readonly at: string;
+  /**
+   * Programs of the cell may change what is in it; needs `owner` to be of use.
+   * SECURITY: what a cell writes there is hostile to the host: links lead anywhere, names and contents are whatever the cell
+   * likes, and all of it changes while the host looks. Nobody bounds how much it is.
+   */
+  readonly writable?: true;
 }
 
 /** Who keeps a cell that outlives the server. */
@@ -154,11 +173,18 @@ export function fillRequest(
   return {
     argv: [fill(program), ...rest.map(fill), ...(request.verbatim?.argv ?? [])],
     env: { ...base, ...Object.fromEntries(env), ...request.verbatim?.env },
-    cwd: request.cwd ?? places.workdir,
+    cwd: request.folder === undefined ? (request.cwd ?? places.workdir) : placeOf(request.folder, places),
     ...(request.touch === undefined ? {} : { touch: fill(request.touch) }),
     ...(request.fallbackCwd === undefined ? {} : { fallbackCwd: request.fallbackCwd }),
     ...(request.terminal === undefined ? {} : { terminal: request.terminal }),
   };
+}
+
+function placeOf(name: string, places: Places): string {
+  const place = Object.hasOwn(places, name) ? places[name] : undefined;
+  if (place === undefined)
+    throw new HotcellError('INTERNAL', `this cell has no folder with the name ${name}`);
+  return place;
 }
 
 /** `{workdir}`, `{guest}` and names of folders in an argv or env value; nothing else is replaced. */

@@ -115,6 +115,46 @@ export const ERRORS = {
     retry: false,
     hint: 'A name of letters, digits, - and _, and code with a comment that has @description.',
   },
+  FLEET_BUSY: {
+    status: 409,
+    retry: false,
+    hint: 'Another orchestrator works on this feature: watch it with `mahabharatha status`, or end it with `mahabharatha stop`.',
+  },
+  FLEET_UNKNOWN: {
+    status: 404,
+    retry: false,
+    hint: 'Name the feature with --feature; `mahabharatha kurukshetra` starts one.',
+  },
+  FLEET_STATE: {
+    status: 500,
+    retry: false,
+    hint: 'Mend or remove the named file; branches and commits of the feature are not touched by that.',
+  },
+  FLEET_GIT: {
+    status: 500,
+    retry: false,
+    hint: "The message has git's own words; `git status` and `git worktree list` show where things are.",
+  },
+  GRAPH_INVALID: {
+    status: 422,
+    retry: false,
+    hint: 'Correct the named field of the named task; `mahabharatha kurukshetra --dry-run` checks the graph.',
+  },
+  AGENT_FAILED: {
+    status: 502,
+    retry: true,
+    hint: 'Try the command of the agent by hand; `agent` in .mahabharatha/config.yaml says which it is.',
+  },
+  TASKS_FAILED: {
+    status: 500,
+    retry: false,
+    hint: 'See why with mahabharatha logs; then mahabharatha retry --all-failed and mahabharatha resume.',
+  },
+  MERGE_CONFLICT: {
+    status: 409,
+    retry: false,
+    hint: 'Merge the named branches by hand, then `mahabharatha resume`; every commit is still on its branch.',
+  },
   CANCELLED: { status: 499, retry: false, hint: 'The client went away before the answer was ready.' },
   DRIVER_UNAVAILABLE: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host.' },
   IMAGE_UNAVAILABLE: {

@@ -11,7 +11,10 @@ export interface ExecRequest {
     readonly argv: readonly string[];
     readonly env: Readonly<Record<string, string>>;
   };
+  /** Never filled in, because it may come from outside. */
   readonly cwd?: string;
+  /** It begins in this folder of the spec, by its name, whatever `cwd` says. */
+  readonly folder?: string;
   /** File made before the program starts, because some interpreters insist on it, and removed after its end. */
   readonly touch?: string;
   /** Where it begins when `cwd` cannot be entered any more; without it such a command fails. */

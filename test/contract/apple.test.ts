@@ -62,6 +62,18 @@ test('[MC-06] two CPUs and half a gigabyte are asked for and had', async () => {
   await driver.close();
 });
 
+test('[FL-09, SC-04] workers are refused', async () => {
+  const driver = makeDriver();
+  const folders = [{ name: 'work', folder: '/tmp', at: '/workspace', writable: true }] as const;
+  for (const spec of [
+    { ...specOf(undefined), kind: 'worker' },
+    { ...specOf(undefined), folders },
+    { ...specOf(undefined), owner: { uid: 1000, gid: 1000 } },
+  ] as const)
+    await expect(driver.create(spec)).rejects.toMatchObject({ code: 'POLICY_UNENFORCEABLE' });
+  await driver.close();
+});
+
 test('[SC-02, MC-13] nothing of any cell is left, and nobody was asked to remove what others have', () => {
   expect(double.ids()).toEqual([]);
   const calls = double.calls();

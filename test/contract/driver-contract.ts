@@ -4,9 +4,10 @@ import { bash, specOf } from './cells.ts';
 import { FILES } from './files.ts';
 import { PROGRAMS } from './programs.ts';
 import { WALLS } from './walls.ts';
+import { WORKERS } from './workers.ts';
 
 /** The promises of the Driver port. */
-export const CONTRACT = { ...PROGRAMS, ...FILES, ...WALLS };
+export const CONTRACT = { ...PROGRAMS, ...FILES, ...WALLS, ...WORKERS };
 export type ContractName = keyof typeof CONTRACT;
 
 /** What a driver is not held to, with the reason, which stands in the driver table of the docs. */

@@ -11,6 +11,8 @@ export const OCI_EXEMPTIONS: Readonly<Record<RuntimeName, Exemptions>> = {
     'a process limit that was reached is reported': OWN_KERNEL,
     'no new privileges': 'gVisor: its /proc does not show it; its kernel has no set-uid',
     'system calls are filtered': OWN_KERNEL,
+    'the folders that a worker writes to honour no set-user-id and no devices':
+      'gVisor: it shows no such options; its kernel has neither set-uid nor devices of the host',
   },
 };
 
@@ -22,18 +24,37 @@ const GVISOR_UNDER_AN_ENGINE: Exemptions = {
     'gVisor: its kernel does not hear of a change; a run that asks for other memory gets a cell booted with it',
 };
 
+const BINDS_OF_ENGINES: Exemptions = {
+  'the folders that a worker writes to honour no set-user-id and no devices':
+    'their API has no such options for a bind; no program can gain a privilege, and none may use a device',
+};
+
 /** By the runtime of the engine, or the engine. */
 export const DOCKER_EXEMPTIONS: Readonly<Record<'runc' | 'runsc' | 'podman', Exemptions>> = {
-  runc: {},
+  runc: BINDS_OF_ENGINES,
   runsc: GVISOR_UNDER_AN_ENGINE,
   podman: {
+    ...BINDS_OF_ENGINES,
     'the memory limit of a running cell can be changed':
       'Podman: no such call; a run that asks for other memory gets a cell booted with it',
   },
 };
 
+/** Of drivers that have no workers. */
+const toWorkerless = (reason: string): Exemptions => ({
+  'a worker writes to folders of the host as their owner': reason,
+  'what is written last is there when a worker was killed': reason,
+  'a file that is mounted over another stays there, and so does the one below': reason,
+  'nothing is made in a folder of the host to mount something on': reason,
+  'a worker is not root, has no capability and sees nothing else of the host': reason,
+  'the folders that a worker writes to honour no set-user-id and no devices': reason,
+  'a worker that would be root is refused': reason,
+  'the tools of an agent run in a worker, and it has terminals': reason,
+});
+
 /** What a virtual machine around each cell makes otherwise than the kernel of the host. */
 export const APPLE_EXEMPTIONS: Exemptions = {
+  ...toWorkerless('container: nobody says whose what a machine writes to the host is; workers are refused'),
   'CPU limit': 'container: whole CPUs only, so that a fraction is rounded up',
   'the memory limit of a running cell can be changed':
     'container: no such command; a run that asks for other memory gets a cell booted with it',
@@ -46,6 +67,7 @@ const NO_WALLS = 'plain processes of the host: nothing is enforced but time and 
 const NOBODY_COUNTS = 'plain processes of the host: nobody counts';
 
 export const SUBPROCESS_EXEMPTIONS: Exemptions = {
+  ...toWorkerless('plain processes of the host: they are the caller, and see its folders where they are'),
   '/dev/stdout and /dev/stderr can be opened again': 'its streams are the socket pairs that Node calls pipes',
   'CPU time is counted': NOBODY_COUNTS,
   'memory is counted': NOBODY_COUNTS,
@@ -73,6 +95,7 @@ const SAMPLED =
   'the supervisor looks every 40 ms: what lasts shorter is missed (test/attacks/preload-limits.test.ts)';
 
 export const PRELOAD_EXEMPTIONS: Exemptions = {
+  ...toWorkerless('no file system of its own to mount folders in; workers are refused'),
   '/dev/stdout and /dev/stderr can be opened again': 'its streams are the socket pairs that Node calls pipes',
   'killing one exec leaves the other': CLOSED_PROC,
   'memory is counted': SAMPLED,

@@ -35,6 +35,14 @@ test('[SC-04] preload refuses a share of a core, which nobody keeps', async () =
   await driver.close();
 });
 
+test('[FL-09, SC-04] preload refuses workers', async () => {
+  const driver = new PreloadDriver(options);
+  const spec = { name: 'x', kind: 'worker', limits: DEFAULT_LIMITS } as const;
+  await expect(driver.create(spec)).rejects.toMatchObject({ code: 'POLICY_UNENFORCEABLE' });
+  expect(driver.list()).toEqual([]);
+  await driver.close();
+});
+
 test('[MC-02, SC-04] preload says what keeps each promise, and names the kernel', async () => {
   const probe = await new PreloadDriver(options).probe();
   if (!probe.ok) throw new Error(probe.problem);

@@ -74,7 +74,7 @@ export class DockerCell implements Cell {
     this.main =
       spec.main === undefined
         ? undefined
-        : this.#link.start(fillRequest(spec.main, PLACES, {}), { alone: true });
+        : this.#link.start(fillRequest(spec.main, withFolders(PLACES, spec.folders), {}), { alone: true });
   }
 
   async #listen(): Promise<void> {

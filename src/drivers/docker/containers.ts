@@ -6,7 +6,9 @@ import { OURS_FILTER, isOrphan, toOwnFilter, type Labels } from './owner-labels.
 
 const REMOVAL_MS = 30_000;
 const LOOK_MS = 50;
-const LOOKS_FOR_REASON = 10;
+/** How long an engine may take to note that a container has ended, and then why. */
+const END_MS = 10_000;
+const REASON_MS = 2000;
 
 /** Removes a container, running or not, and waits until the engine knows nothing of it any more. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
@@ -28,15 +30,19 @@ export async function removeContainer(engine: Engine, id: string): Promise<void>
 
 /** Of a container that has just ended; one that is gone cannot be asked. A busy engine notes the reason after the end. */
 export async function wasOutOfMemory(engine: Engine, id: string): Promise<boolean> {
+  const startedAt = performance.now();
+  let endedAt: number | undefined;
   try {
-    for (let looks = 0; looks < LOOKS_FOR_REASON; looks++) {
-      if (looks > 0) await sleep(LOOK_MS);
+    for (;;) {
       const { State } = await engine.call('describe a container', (docker) =>
         docker.getContainer(id).inspect(),
       );
       if (State.OOMKilled) return true;
+      const now = performance.now();
+      if (!State.Running) endedAt ??= now;
+      if (now - startedAt > END_MS || (endedAt !== undefined && now - endedAt > REASON_MS)) return false;
+      await sleep(LOOK_MS);
     }
-    return false;
   } catch {
     return false;
   }

@@ -16,7 +16,7 @@ function bodyOf(changes: Partial<CellSpec> = {}) {
     spec: { ...SESSION, ...changes },
     name: 'session-00ff',
     image: 'lua:5',
-    user: 1_879_048_193,
+    user: { uid: 1_879_048_193, gid: 1_879_048_194 },
     labels: { 'hotcell.keeper': '0123456789ab' },
     guestVolume: 'hotcell-abc',
     runtime: undefined,
@@ -75,5 +75,35 @@ describe('a workspace', () => {
     expect(sizes.reduce((sum, size) => sum + size)).toBe(64 * MiB);
     expect(Math.min(...sizes)).toBeGreaterThan(4 * MiB);
     expect(HostConfig?.Mounts).toHaveLength(1);
+  });
+});
+
+describe('a worker', () => {
+  const worker = bodyOf({
+    kind: 'worker',
+    folders: [
+      { name: 'work', folder: '/trees/0', at: '/workspace', writable: true },
+      { name: 'pointer', folder: '/cells/0/pointer', at: '/workspace/.git' },
+    ],
+  });
+
+  test('[FL-09] has the folders of the host in their order, read-only unless it is said', () => {
+    const mounts = worker.HostConfig?.Mounts?.slice(1);
+    expect(mounts?.map(({ Source, Target, ReadOnly }) => [Source, Target, ReadOnly])).toEqual([
+      ['/trees/0', '/workspace', false],
+      ['/cells/0/pointer', '/workspace/.git', true],
+    ]);
+  });
+
+  test('[FL-09, SC-03] is the user and the group that it is told, without any privilege', () => {
+    expect(worker).toMatchObject({
+      User: '1879048193:1879048194',
+      HostConfig: { CapDrop: ['ALL'], ReadonlyRootfs: true, NetworkMode: 'none' },
+    });
+    expect(worker.HostConfig?.SecurityOpt).toContain('no-new-privileges');
+  });
+
+  test('[FL-09] has all of the limit in /tmp', () => {
+    expect(worker.HostConfig?.Tmpfs?.['/tmp']).toContain(`size=${64 * MiB},`);
   });
 });

@@ -10,7 +10,7 @@ const INPUT: CreateInput = {
   spec: { name: 'code-runner-lua-00ff', kind: 'run', limits: DEFAULT_LIMITS },
   name: 'code-runner-lua-00fe',
   image: 'lua:5',
-  user: 1_879_048_193,
+  user: { uid: 1_879_048_193, gid: 1_879_048_194 },
   labels: { 'hotcell.owner': 'abc', 'hotcell.process': '{}' },
   guestVolume: 'hotcell-abc',
   runtime: undefined,
@@ -66,7 +66,7 @@ describe.each(EVERYWHERE)('walls on %s', (_where, where) => {
   });
 
   test('[SC-03] a user that is nobody, in a group that is nobodys', () => {
-    expect(bodyOf(where).User).toBe('1879048193:1879048193');
+    expect(bodyOf(where).User).toBe('1879048193:1879048194');
   });
 
   test('[SC-03] what /proc tells about the host is masked or read-only', () => {

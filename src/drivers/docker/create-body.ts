@@ -1,6 +1,7 @@
 import type { ContainerCreateOptions } from 'dockerode';
-import { TMP_OF_WORKSPACE, WORKSPACE_IN_CELL, type CellSpec } from '../../core/cell.ts';
+import { TMP_OF_WORKSPACE, WORKSPACE_IN_CELL, type CellOwner, type CellSpec } from '../../core/cell.ts';
 import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import { toHostname } from '../linux/hostname.ts';
 import { GVISOR_OVERHEAD, NO_OVERHEAD } from '../linux/runtime-overhead.ts';
 import { MASKED_PATHS, MASKED_SYS_PATHS, READ_ONLY_PATHS } from '../linux/masked-paths.ts';
 
@@ -18,7 +19,7 @@ export interface CreateInput {
   readonly image: string;
   readonly name: string;
   /** Who the program is, inside and, unless the engine maps users, outside. */
-  readonly user: number;
+  readonly user: CellOwner;
   readonly labels: Readonly<Record<string, string>>;
   readonly guestVolume: string;
   /** Runtime class of the engine; undefined for its default. */
@@ -51,10 +52,10 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
   return {
     name: input.name,
     Image: input.image,
-    Hostname: input.name,
+    Hostname: toHostname(input.name),
     Entrypoint: ['perl', `${GUEST_IN_CELL}/agent.pl`, ...(spec.lasting === undefined ? [] : ['--lasting'])],
     Cmd: [],
-    User: `${input.user}:${input.user}`,
+    User: `${input.user.uid}:${input.user.gid}`,
     WorkingDir: WORKDIR_IN_CELL,
     Env: [`HOME=${WORKDIR_IN_CELL}`, 'LANG=C.UTF-8'],
     Labels: { ...input.labels, 'hotcell.kind': spec.kind, 'hotcell.name': input.name },
@@ -144,12 +145,16 @@ interface Bind {
 
 function toBinds({ workspace, folders = [] }: CellSpec): Bind[] {
   const folder = workspace?.folder;
-  const writable = (source: string, target: string): Bind => ({ source, target, readOnly: false });
+  const open = (source: string, target: string): Bind => ({ source, target, readOnly: false });
   return [
     ...(folder === undefined
       ? []
-      : [writable(folder, WORKSPACE_IN_CELL), writable(`${folder}/${TMP_OF_WORKSPACE}`, WORKDIR_IN_CELL)]),
-    ...folders.map(({ folder: source, at: target }) => ({ source, target, readOnly: true })),
+      : [open(folder, WORKSPACE_IN_CELL), open(`${folder}/${TMP_OF_WORKSPACE}`, WORKDIR_IN_CELL)]),
+    ...folders.map(({ folder: source, at: target, writable }) => ({
+      source,
+      target,
+      readOnly: writable !== true,
+    })),
   ];
 }
 

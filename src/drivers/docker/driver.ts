@@ -8,9 +8,11 @@ import type { LastingLink } from '../agent/agent-link.ts';
 import { attach } from './attach.ts';
 import { DockerCell } from './cell.ts';
 import { readUsage, removeContainer, removeOrphans, toCellError, wasOutOfMemory } from './containers.ts';
+import { isNameTaken, toOtherName } from './container-name.ts';
 import { toCreateBody } from './create-body.ts';
-import { isRefusal, type Engine } from './engine.ts';
+import type { Engine } from './engine.ts';
 import { makeGuestVolume } from './guest-volume.ts';
+import { requireHostFolders } from './host-folders.ts';
 import {
   lastingVolumeName,
   parseRecord,
@@ -82,6 +84,8 @@ export class DockerDriver implements Driver {
     const problem = this.#opened?.watch.problem;
     if (problem !== undefined) throw problem;
     const site = await this.#openSite();
+    const { local } = this.#options.endpoint;
+    await requireHostFolders(spec, { local, mapsUsers: site.host.mapsUsers });
     let image = this.imageName(spec.image);
     try {
       image = await site.images.choose(spec.image);
@@ -217,16 +221,16 @@ export class DockerDriver implements Driver {
     return cell;
   }
 
-  /** Names have four random digits; with many cells two may meet. */
+  /** Most names have four random digits; with many cells two may meet, and others may have one like it. */
   async #make(site: DockerSite, spec: CellSpec, parts: { readonly image: string; readonly volume: string }) {
     const { engine } = site.host;
     for (let attempt = 1; ; attempt++) {
-      const name = attempt === 1 ? spec.name : withOtherSuffix(spec.name);
+      const name = attempt === 1 ? spec.name : toOtherName(spec.name);
       const body = toCreateBody({
         spec,
         name,
         image: parts.image,
-        user: spec.workspace === undefined || site.host.mapsUsers ? toUser(site) : spec.workspace.owner,
+        user: toUser(site, spec),
         labels: spec.lasting === undefined ? site.labels : toKeeperLabels(spec.lasting.keeper),
         guestVolume: parts.volume,
         runtime: this.#options.runtime,
@@ -240,7 +244,7 @@ export class DockerDriver implements Driver {
           container: await engine.call('create a container', (docker) => docker.createContainer(body)),
         };
       } catch (error) {
-        if (!isRefusal(error, 409) || attempt === NAME_ATTEMPTS) throw error;
+        if (!isNameTaken(error) || attempt === NAME_ATTEMPTS) throw error;
       }
     }
   }
@@ -307,10 +311,6 @@ function toRecord(id: string, name: string, marker: Uint8Array): string {
 
 function toKey(image: CellImage): string {
   return `${image.recipe ?? ''} ${image.name ?? ''}`;
-}
-
-function withOtherSuffix(name: string): string {
-  return name.replace(/[0-9a-f]{4}$/, () => randomBytes(2).toString('hex'));
 }
 
 /** Podman has no such call, and a kernel of its own does not hear of it. */

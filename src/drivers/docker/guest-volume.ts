@@ -6,7 +6,7 @@ import type { Engine } from './engine.ts';
 import type { Labels } from './owner-labels.ts';
 
 /** Tests of the guest files, and the text about them, are not for cells. */
-export const NOT_FOR_CELLS = /^(agent|egress|exactness|files)(\/|$)|\.md$/;
+export const NOT_FOR_CELLS = /^(agent|credentials|egress|exactness|files)(\/|$)|\.md$/;
 
 /**
  * A volume with the guest files, which every cell mounts read-only. Not a bind mount: the engine may be on another

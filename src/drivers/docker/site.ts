@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Isolation } from '../../core/cell.ts';
+import type { CellOwner, CellSpec, Isolation } from '../../core/cell.ts';
 import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { LanguageTable } from '../../core/language.ts';
@@ -53,8 +53,10 @@ export interface DockerSite {
 /** Without a mapping of users the engine's ids are those of its host, where 1000 is somebody. */
 const MAPPED_USER = 1000;
 
-export function toUser(site: DockerSite): number {
-  return site.host.mapsUsers ? MAPPED_USER : site.ids.next();
+export function toUser(site: DockerSite, { owner, workspace }: CellSpec): CellOwner {
+  if (owner !== undefined) return owner;
+  const id = site.host.mapsUsers ? MAPPED_USER : (workspace?.owner ?? site.ids.next());
+  return { uid: id, gid: id };
 }
 
 export async function openSite(

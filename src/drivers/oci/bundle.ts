@@ -1,14 +1,17 @@
 import { mkdir, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fillRequest, withFolders, type CellSpec } from '../../core/cell.ts';
 import type { ExecRequest } from '../../core/exec.ts';
+import { inspectFolders, type BoundFolder } from '../linux/bound-folders.ts';
 import { PLACES } from '../linux/cell-places.ts';
+import { toHostname } from '../linux/hostname.ts';
 import { toSeccompProfile } from '../linux/seccomp.ts';
 import { LEAF, toRuntimePath } from './cgroup.ts';
 import { toConfigJson } from './config-json.ts';
 import { toChannelMounts, type FifoKit } from './fifo-kit.ts';
 import type { HostIdentity } from './identity.ts';
 import { BASE_ENV, CHANNEL_IN_CELL } from './rootfs.ts';
+import { requireSearchableWay } from './searchable-way.ts';
 import type { OciSite } from './site.ts';
 
 export interface BundleInput {
@@ -29,30 +32,39 @@ function toInit({ main, lasting }: CellSpec): ExecRequest {
       env: {},
     };
   }
-  return { argv: ['sh', '{guest}/init.sh', main.touch ?? '', ...main.argv], env: main.env };
+  const { folder } = main;
+  return {
+    argv: ['sh', '{guest}/init.sh', main.touch ?? '', ...main.argv],
+    env: main.env,
+    ...(folder === undefined ? {} : { folder }),
+  };
 }
 
 /** Lays down the folder that a runtime makes a container from. */
 export async function writeBundle(site: OciSite, input: BundleInput): Promise<void> {
   const { spec, identity } = input;
-  const { ownKernel } = site.cli.traits;
-  const { cgroups } = site.host;
-  const folders = spec.folders ?? [];
-  // Mount points; the root is read-only for cells and not for us.
-  for (const { at } of folders) await mkdir(join(site.rootfs.path, at), { recursive: true });
-  const { argv, env } = fillRequest(toInit(spec), withFolders(PLACES, spec.folders), BASE_ENV);
+  const { ownKernel, writableBind } = site.cli.traits;
+  const { cgroups, rootless } = site.host;
+  const folders = await inspectFolders(spec.folders ?? []);
+  for (const folder of folders) await makeMountPoint(site.rootfs.path, folder);
+  if (ownKernel) for (const { folder } of folders) await requireSearchableWay(folder, identity.host);
+  const { argv, env, cwd } = fillRequest(toInit(spec), withFolders(PLACES, spec.folders), BASE_ENV);
   const config = toConfigJson(
     {
       argv,
       env,
-      hostname: spec.name,
+      cwd,
+      hostname: toHostname(spec.name),
       rootfs: site.rootfs.path,
       identity,
       limits: spec.limits,
-      readOnly: [
-        ...site.rootfs.readOnly,
-        ...folders.map(({ folder, at }) => ({ source: folder, destination: at })),
-      ],
+      readOnly: site.rootfs.readOnly,
+      folders: folders.map(({ folder, at, writable = false }) => ({
+        source: folder,
+        destination: at,
+        writable,
+      })),
+      writableBind,
       devices: site.rootfs.devices,
       channel: toChannelMounts(input.kit, CHANNEL_IN_CELL, {
         ownKernel,
@@ -63,9 +75,9 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
       // gVisor's kernel is the filter; it would take ours only without the errno that makes libraries fall back.
       seccomp: ownKernel ? undefined : toSeccompProfile(process.arch),
       limitsProcesses: ownKernel,
-      // Shared memory that a command leaves behind would stay as long as the cell does.
-      sysctl: spec.main === undefined && !ownKernel ? { 'kernel.shm_rmid_forced': '1' } : {},
-      terminals: spec.kind === 'session',
+      // Shared memory that a command leaves behind would stay as long as the cell does. Without root nobody may say so.
+      sysctl: spec.main === undefined && !ownKernel && !rootless ? { 'kernel.shm_rmid_forced': '1' } : {},
+      terminals: spec.kind !== 'run',
       workspace: spec.workspace,
       labels: { 'hotcell.owner': site.instance.id, 'hotcell.kind': spec.kind, 'hotcell.name': spec.name },
     },
@@ -73,6 +85,15 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
   );
   await mkdir(input.folder, { recursive: true, mode: 0o711 });
   await writeFile(join(input.folder, 'config.json'), JSON.stringify(config));
+}
+
+/** In the root, which is read-only for cells and not for us. What lies in a folder of the host must be there already. */
+async function makeMountPoint(root: string, { at, isFile, outer }: BoundFolder): Promise<void> {
+  if (outer !== undefined) return;
+  const place = join(root, at);
+  await mkdir(isFile ? dirname(place) : place, { recursive: true });
+  // One of another cell may be there, in use.
+  if (isFile) await writeFile(place, '', { flag: 'a' });
 }
 
 export async function removeBundle(folder: string): Promise<void> {

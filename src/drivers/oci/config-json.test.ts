@@ -8,13 +8,18 @@ const MiB = 1024 ** 2;
 const INPUT: ConfigInput = {
   argv: ['sh', '/opt/hotcell/guest/init.sh'],
   env: { HOME: '/tmp', TEXT: 'a=b c' },
+  cwd: '/tmp',
   hostname: 'code-runner-lua-00ff',
   rootfs: '/run/hotcell/i/rootfs/root',
   identity: {
     uid: 1000,
-    mappings: [
+    uidMappings: [
       { containerID: 0, hostID: 1879048192, size: 1 },
       { containerID: 1000, hostID: 1879048193, size: 1 },
+    ],
+    gidMappings: [
+      { containerID: 0, hostID: 1879048192, size: 1 },
+      { containerID: 1000, hostID: 1879048195, size: 1 },
     ],
   },
   limits: DEFAULT_LIMITS,
@@ -22,6 +27,8 @@ const INPUT: ConfigInput = {
     { source: '/usr', destination: '/usr' },
     { source: '/run/hotcell/i/rootfs/dev-source', destination: '/dev' },
   ],
+  folders: [],
+  writableBind: [],
   devices: [{ source: '/dev/null', destination: '/dev/null' }],
   channel: [{ source: '/run/hotcell/i/kits/0', destination: '/run/hotcell', writable: false }],
   cgroupsPath: '/hotcell/i/c/cell',
@@ -92,8 +99,8 @@ describe('privileges', () => {
     const { process, linux } = configOf();
     expect(process.user).toEqual({ uid: 1000, gid: 1000 });
     expect(linux).toMatchObject({
-      uidMappings: INPUT.identity.mappings,
-      gidMappings: INPUT.identity.mappings,
+      uidMappings: INPUT.identity.uidMappings,
+      gidMappings: INPUT.identity.gidMappings,
     });
   });
 
@@ -228,6 +235,33 @@ describe('a session', () => {
   });
 });
 
+describe('folders of the host', () => {
+  const folders = [
+    { source: '/trees/0', destination: '/workspace', writable: true },
+    { source: '/cells/0/pointer', destination: '/workspace/.git', writable: false },
+    { source: '/cells/base/objects', destination: '/repo/objects', writable: false },
+  ];
+  const binds = configOf({ folders, writableBind: ['rnosuid'] }).mounts.filter(({ source }) =>
+    /^\/(trees|cells)/.test(source),
+  );
+
+  test('[FL-09] come in the order given, so that one may lie in another', () => {
+    expect(binds.map(({ destination }) => destination)).toEqual([
+      '/workspace',
+      '/workspace/.git',
+      '/repo/objects',
+    ]);
+  });
+
+  test('[FL-09, SC-03] are read-only unless it is said, and never honour set-user-id or devices', () => {
+    expect(binds.map(({ options }) => options)).toEqual([
+      ['bind', 'nosuid', 'rnosuid', 'nodev'],
+      ['bind', 'nosuid', 'ro', 'nodev'],
+      ['bind', 'nosuid', 'ro', 'nodev'],
+    ]);
+  });
+});
+
 test('[CX-12] kernel settings are passed on, where there are any', () => {
   const sysctl = { 'kernel.shm_rmid_forced': '1' };
   expect(configOf({ sysctl }).linux).toMatchObject({ sysctl });
@@ -251,7 +285,7 @@ test('[SC-03] a whole config', () => {
     cgroupsPath "/hotcell/i/c/cell"
     namespaces [{"type":"user"},{"type":"pid"},{"type":"network"},{"type":"ipc"},{"type":"uts"},{"type":"mount"},{"type":"cgroup"}]
     uidMappings [{"containerID":0,"hostID":1879048192,"size":1},{"containerID":1000,"hostID":1879048193,"size":1}]
-    gidMappings [{"containerID":0,"hostID":1879048192,"size":1},{"containerID":1000,"hostID":1879048193,"size":1}]
+    gidMappings [{"containerID":0,"hostID":1879048192,"size":1},{"containerID":1000,"hostID":1879048195,"size":1}]
     maskedPaths ["/proc/kcore"]
     readonlyPaths ["/proc/sys"]
     0 {"destination":"/proc","type":"proc","source":"proc","options":["nosuid","noexec","nodev"]}

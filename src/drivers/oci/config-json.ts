@@ -7,10 +7,14 @@ import type { SeccompProfile } from '../linux/seccomp.ts';
 /** In memory /tmp gets one part in so many. */
 const SHARE_OF_TMP = 8;
 
-/** Who a cell runs as: ids inside, and the otherwise unused host ids they are mapped to. */
+type IdMappings = readonly { containerID: number; hostID: number; size: number }[];
+
+/** Who a cell runs as: ids inside, and the host ids they are mapped to. */
 export interface CellIdentity {
+  /** Also its group. */
   readonly uid: number;
-  readonly mappings: readonly { containerID: number; hostID: number; size: number }[];
+  readonly uidMappings: IdMappings;
+  readonly gidMappings: IdMappings;
 }
 
 export interface BindMount {
@@ -18,22 +22,27 @@ export interface BindMount {
   readonly destination: string;
 }
 
-export interface ChannelMount extends BindMount {
+export interface OpenMount extends BindMount {
   readonly writable: boolean;
 }
 
 export interface ConfigInput {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
   readonly hostname: string;
   readonly rootfs: string;
   readonly identity: CellIdentity;
   readonly limits: Limits;
   /** Read-only binds, in order: programs, libraries, guest files, devices. */
   readonly readOnly: readonly BindMount[];
+  /** Of the spec; one may lie in another that comes before it. */
+  readonly folders: readonly OpenMount[];
+  /** What a writable one needs beside `nosuid` and `nodev`. */
+  readonly writableBind: readonly string[];
   readonly devices: readonly BindMount[];
   /** What brings the FIFOs that the init of a hot cell opens. */
-  readonly channel: readonly ChannelMount[];
+  readonly channel: readonly OpenMount[];
   readonly cgroupsPath: string | undefined;
   readonly seccomp: SeccompProfile | undefined;
   /** The runtime's own kernel counts processes, and it knows no other way to be told how many. */
@@ -59,7 +68,7 @@ export function toConfigJson(input: ConfigInput, paths: MaskablePaths): Record<s
       user: { uid: input.identity.uid, gid: input.identity.uid },
       args: input.argv,
       env: Object.entries(input.env).map(([name, value]) => `${name}=${value}`),
-      cwd: WORKDIR_IN_CELL,
+      cwd: input.cwd,
       noNewPrivileges: true,
       capabilities: { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] },
       rlimits: [
@@ -72,8 +81,8 @@ export function toConfigJson(input: ConfigInput, paths: MaskablePaths): Record<s
     linux: {
       ...(input.cgroupsPath === undefined ? {} : { cgroupsPath: input.cgroupsPath }),
       namespaces: ['user', 'pid', 'network', 'ipc', 'uts', 'mount', 'cgroup'].map((type) => ({ type })),
-      uidMappings: input.identity.mappings,
-      gidMappings: input.identity.mappings,
+      uidMappings: input.identity.uidMappings,
+      gidMappings: input.identity.gidMappings,
       ...(Object.keys(input.sysctl).length === 0 ? {} : { sysctl: input.sysctl }),
       maskedPaths: paths.masked,
       readonlyPaths: paths.readOnly,
@@ -91,6 +100,9 @@ function toMounts(input: ConfigInput): unknown[] {
   return [
     { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] },
     ...input.readOnly.map((mount) => bind(mount, 'ro', 'nodev')),
+    ...input.folders.map(({ writable, ...mount }) =>
+      bind(mount, ...(writable ? input.writableBind : ['ro']), 'nodev'),
+    ),
     // SECURITY: devices are single binds over a read-only /dev of ours; a writable /dev at start has been a way out.
     ...input.devices.map((mount) => bind(mount, 'noexec')),
     ...toWritable(input).map((mount) =>

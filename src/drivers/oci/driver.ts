@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
+import { requireOwner } from '../linux/cell-owner.ts';
 import { deadInstances, defaultStateDirectory, lastingInstance } from '../process/instance.ts';
 import { removeBundle, writeBundle } from './bundle.ts';
 import { OciCell } from './cell.ts';
@@ -12,6 +13,7 @@ import { CellCgroup, hierarchiesOf, removeCgroups } from './cgroup.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
 import { Channel, touchWriteEnd } from './channel.ts';
 import { sealKit, unsealKit, type FifoKit } from './fifo-kit.ts';
+import type { HostIdentity } from './identity.ts';
 import { Keeper } from './keeper.ts';
 import {
   cellFolderOf,
@@ -54,6 +56,12 @@ function toRecord(id: string, kit: FifoKit, marker: Uint8Array): string {
     marker: Buffer.from(marker).toString('base64'),
   };
   return JSON.stringify(record);
+}
+
+function toIdentity({ identities }: OciSite, spec: CellSpec): HostIdentity {
+  const owner = requireOwner(spec);
+  if (owner !== undefined) return identities.as(owner);
+  return spec.workspace === undefined ? identities.next() : identities.of(spec.workspace.owner);
 }
 
 /** Cells from an OCI runtime, without any daemon. */
@@ -171,11 +179,10 @@ export class OciDriver implements Driver {
   }
 
   async #start(site: OciSite, id: string, spec: CellSpec): Promise<OciCell> {
-    const identity =
-      spec.workspace === undefined ? site.identities.next() : site.identities.of(spec.workspace.owner);
+    const identity = toIdentity(site, spec);
     const folder = cellFolderOf(site, id);
     const cgroupPath = join(cgroupPathOf(site.instance.id), id);
-    const kit = await site.kits.take(identity.hostId);
+    const kit = await site.kits.take(identity.host);
     try {
       const { cgroups } = site.host;
       if (cgroups.version !== 'none')
@@ -208,10 +215,11 @@ export class OciDriver implements Driver {
         ? undefined
         : CellCgroup.adopt(cgroups, join(cgroupPathOf(site.instance.id), id), spec.limits, site.cli.traits);
     const channel = new Channel(kit, spec.main === undefined ? ['out'] : ['out', 'err', 'status']);
+    const shared = spec.folders?.some(({ writable }) => writable) === true;
     const runtime =
       lasting?.adopted === true
         ? site.keeper.follow(kit.log)
-        : site.keeper.start(site.cli.toRunWords(id, cellFolderOf(site, id)), kit.log);
+        : site.keeper.start(site.cli.toRunWords(id, cellFolderOf(site, id), { shared }), kit.log);
     // A reader that has never seen a writer would wait for ever, if the runtime is gone.
     if (lasting?.adopted === true) touchWriteEnd(kit.log);
     const cell = new OciCell({

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FIFO_NAMES, FifoKits, sealKit, toChannelMounts } from './fifo-kit.ts';
 
-const US = process.geteuid?.() ?? 0;
+const US = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
 let folder = '';
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'hotcell-kits-'));
@@ -31,17 +31,17 @@ describe('a kit', () => {
     expect(lstatSync(join(folder, 'kits')).mode & 0o777).toBe(0o711);
   });
 
-  test.skipIf(US !== 0)('[SC-03] belongs to the user of the cell', async () => {
-    const { directory } = await new FifoKits(join(folder, 'kits')).take(0x70000001);
+  test.skipIf(US.uid !== 0)('[SC-03] belongs to the user of the cell', async () => {
+    const { directory } = await new FifoKits(join(folder, 'kits')).take({ uid: 0x70000001, gid: 0x70000005 });
     const { uid, gid } = lstatSync(directory);
-    expect({ uid, gid }).toEqual({ uid: 0x70000001, gid: 0x70000001 });
+    expect({ uid, gid }).toEqual({ uid: 0x70000001, gid: 0x70000005 });
   });
 
-  test.skipIf(US !== 0)('[SC-03] given back it changes hands with the next cell', async () => {
+  test.skipIf(US.uid !== 0)('[SC-03] given back it changes hands with the next cell', async () => {
     const kits = new FifoKits(join(folder, 'kits'));
-    const kit = await kits.take(0x70000001);
+    const kit = await kits.take({ uid: 0x70000001, gid: 0x70000001 });
     kits.giveBack(kit);
-    const again = await kits.take(0x70000003);
+    const again = await kits.take({ uid: 0x70000003, gid: 0x70000003 });
     expect(again).toBe(kit);
     expect(lstatSync(again.directory).uid).toBe(0x70000003);
   });

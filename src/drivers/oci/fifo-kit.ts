@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { CellOwner } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
-import type { ChannelMount } from './config-json.ts';
+import type { OpenMount } from './config-json.ts';
 import { runCommand } from '../process/run-command.ts';
 
 export const FIFO_NAMES = ['in', 'out', 'err', 'status', 'hold'] as const;
@@ -32,12 +33,12 @@ export class FifoKits {
     this.#directory = directory;
   }
 
-  /** `owner` is the host id of the cell's user, the only one besides root who may enter the folder. */
-  async take(owner: number): Promise<FifoKit> {
+  /** `owner` is the cell's user on the host, the only one besides root who may enter the folder. */
+  async take({ uid, gid }: CellOwner): Promise<FifoKit> {
     for (;;) {
       const kit = this.#free.pop();
       if (kit !== undefined) {
-        await chown(kit.directory, owner, owner);
+        await chown(kit.directory, uid, gid);
         return kit;
       }
       this.#making ??= this.#make().finally(() => (this.#making = undefined));
@@ -92,7 +93,7 @@ export function toChannelMounts(
   kit: FifoKit,
   destination: string,
   cell: { readonly ownKernel: boolean; readonly lasting: boolean },
-): ChannelMount[] {
+): OpenMount[] {
   if (!cell.ownKernel) return [{ source: kit.directory, destination, writable: false }];
   return FIFO_NAMES.map((name) => ({
     source: kit.path(name),

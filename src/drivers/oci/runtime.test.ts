@@ -60,7 +60,9 @@ describe('the command line', () => {
   });
 
   test('[CX-12] run is started where the keeper is, without the way there', () => {
-    const words = makeCli('crun', { prefix: ['env', 'HELPED=1'] }).toRunWords('c1', '/bundle');
+    const words = makeCli('crun', { prefix: ['env', 'HELPED=1'] }).toRunWords('c1', '/bundle', {
+      shared: true,
+    });
     expect(words.slice(-4)).toEqual(['run', '--bundle', '/bundle', 'c1']);
     expect(words).not.toContain('env');
   });

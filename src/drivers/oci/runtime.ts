@@ -80,9 +80,13 @@ export class RuntimeCli {
     this.#stateDirectory = stateDirectory;
   }
 
-  /** For the keeper: starts a container and stays with it until it has ended and the runtime has removed it. */
-  toRunWords(id: string, bundle: string): string[] {
-    return [...this.#inPlace, 'run', '--bundle', bundle, id];
+  /**
+   * For the keeper: starts a container and stays with it until it has ended and the runtime has removed it. With `shared`
+   * the host looks at folders that the cell writes to, and may write there itself.
+   */
+  toRunWords(id: string, bundle: string, { shared }: { readonly shared: boolean }): string[] {
+    const flags = shared && this.traits.ownKernel ? ['--file-access-mounts=shared'] : [];
+    return [...this.#inPlace, ...flags, 'run', '--bundle', bundle, id];
   }
 
   kill(id: string): Promise<CommandResult> {

@@ -15,6 +15,7 @@ import { requireEnforcement, unenforced, type Promised } from '../../core/enforc
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { DEFAULT_LIMITS } from '../../core/limits.ts';
+import { refuseWorker } from '../linux/cell-owner.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
 import { deadInstances, defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
 import { GROUPS, PreloadCell, type PlannedCommand } from './cell.ts';
@@ -104,6 +105,7 @@ export class PreloadDriver implements Driver {
       throw new HotcellError('SESSIONS_UNAVAILABLE', 'processes of the host cannot be a session', {
         hint: 'Use the oci or the docker driver; `hotcell doctor` says what they need.',
       });
+    refuseWorker(spec, this.name);
     this.#opening ??= this.#open();
     const opened = await this.#opening;
     const { instance, layer } = opened;

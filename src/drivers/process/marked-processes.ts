@@ -21,6 +21,20 @@ function findMarked(value: string): number[] {
     .map(Number);
 }
 
+/** Asks marked processes to end, once; what they start after that is not asked. */
+export function terminateMarked(value: string): void {
+  for (const pid of findMarked(value)) signal(pid, 'SIGTERM');
+}
+
+/** False when it has ended meanwhile. */
+function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name);
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Kills marked processes until none is found: also those that left their process group or were forked meanwhile.
  * A process that cleared its environment escapes; that is one of the reasons why this is no boundary.
@@ -30,14 +44,7 @@ export async function killMarked(value: string): Promise<number> {
   for (let round = 0; round < 50; round++) {
     const pids = findMarked(value);
     if (pids.length === 0) return killed;
-    for (const pid of pids) {
-      try {
-        process.kill(pid, 'SIGKILL');
-        killed++;
-      } catch {
-        // Ended meanwhile.
-      }
-    }
+    for (const pid of pids) if (signal(pid, 'SIGKILL')) killed++;
     await sleep(10);
   }
   return killed;

@@ -6,7 +6,7 @@ import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
 import { ExecFiles } from '../process/exec-files.ts';
-import { MARK, killMarked } from '../process/marked-processes.ts';
+import { MARK, killMarked, terminateMarked } from '../process/marked-processes.ts';
 
 /** Nobody counts for plain processes. */
 const UNKNOWN_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
@@ -57,8 +57,8 @@ export class SubprocessCell implements Cell {
     return this.#parts.isolation;
   }
 
-  exec(request: ExecRequest): Promise<Exec> {
-    return Promise.resolve(this.#start(request, () => {}));
+  async exec(request: ExecRequest): Promise<Exec> {
+    return this.#start(request, () => {});
   }
 
   #start(request: ExecRequest, onEnd: () => void): Exec {
@@ -142,7 +142,7 @@ function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () =
     write: (bytes) => void child.stdin.write(bytes),
     closeStdin: () => child.stdin.end(),
     id: 0,
-    terminate: () => void child.kill('SIGTERM'),
+    terminate: () => terminateMarked(mark),
     resize: () => {},
     forget: () => {},
     usage: () => Promise.resolve(UNKNOWN_USAGE),
