@@ -1,6 +1,7 @@
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Permission } from '../wire/permissions.ts';
 import type { EgressRefusal } from '../wire/egress.ts';
+import type { HeaderInjection } from './header-injection.ts';
 
 /** A host that may be reached, with what may be asked of it. */
 export type HttpRule = Omit<Extract<Permission, { type: 'http' }>, 'type' | 'description'>;
@@ -23,8 +24,14 @@ export interface CellNetwork {
   close(): void;
 }
 
+export interface NetworkOptions {
+  /** Headers that the gate adds to requests of the cell, which never sees them. */
+  readonly inject?: readonly HeaderInjection[] | undefined;
+}
+
 /** Opens the way out of a cell; `startHelper` runs a command in it. */
 export type OpenNetwork = (
   allow: readonly Allowed[],
   startHelper: (request: ExecRequest) => Promise<Exec>,
+  options?: NetworkOptions,
 ) => Promise<CellNetwork>;

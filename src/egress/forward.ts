@@ -10,13 +10,15 @@ interface Exchange {
   readonly response: ServerResponse;
   /** Connected to the host of the request, and used for nothing else. */
   readonly server: Socket;
+  /** The headers of the plan, with what the gate adds to them. */
+  readonly headers: readonly string[];
 }
 
 const IDLE_MS = 15 * 60_000;
 
 /** Sends a request on and its answer back. Both are read and written anew: no byte is taken over without being understood. */
-export function forward(plan: PlainRequest, { request, response, server }: Exchange): void {
-  const { to, target, headers } = plan;
+export function forward(plan: PlainRequest, { request, response, server, headers }: Exchange): void {
+  const { to, target } = plan;
   // SECURITY: no agent, not even `false`: each makes connections of its own, to wherever it thinks.
   const outgoing = httpRequest({
     createConnection: () => server,
@@ -46,6 +48,8 @@ export function forward(plan: PlainRequest, { request, response, server }: Excha
   });
   request.on('error', () => server.destroy());
   response.on('close', () => server.destroy());
+  // What has a body without end is answered while it comes.
+  outgoing.flushHeaders();
   void pump(request, outgoing);
 }
 
@@ -55,6 +59,8 @@ function sendBack(incoming: IncomingMessage, response: ServerResponse): void {
     'Connection',
     'close',
   ]);
+  // Whoever waits for events wants to know now that some will come.
+  response.flushHeaders();
   // Cut off there, cut off here: a program must not take a part for the whole.
   incoming.on('error', () => response.destroy());
   void pump(incoming, response);

@@ -2,6 +2,7 @@ import type { Log } from '../core/log.ts';
 import { AddressGuard, type GuardOptions } from './address-guard.ts';
 import { Dialer, SYSTEM_LOOKUP, type Lookup } from './dialer.ts';
 import type { Allowed } from './cell-network.ts';
+import { InjectedHeaders, type HeaderInjection } from './header-injection.ts';
 import { presetVariables, type PresetTable } from './presets.ts';
 import type { ProxyKey } from './proxy-key.ts';
 import { HOW_TO_ALLOW } from './refusal-reply.ts';
@@ -24,6 +25,8 @@ export interface OpenOptions {
   readonly key?: ProxyKey;
   /** What a program is told that was refused something, in a sentence. */
   readonly howToAllow?: string;
+  /** What the gate adds to requests for hosts that the list allows. */
+  readonly inject?: readonly HeaderInjection[] | undefined;
 }
 
 const CONNECT_MS = 15_000;
@@ -46,7 +49,8 @@ export class EgressGate {
     this.#tls = new TlsClient({ caBundle: options.caBundle, timeoutMs });
   }
 
-  open(allow: readonly Allowed[], { key, howToAllow = HOW_TO_ALLOW }: OpenOptions = {}): EgressSession {
+  open(allow: readonly Allowed[], options: OpenOptions = {}): EgressSession {
+    const { key, howToAllow = HOW_TO_ALLOW, inject } = options;
     const { presets, log } = this.#options;
     const onClose = (closed: EgressSession): void => void this.#sessions.delete(closed);
     const session = new EgressSession(allow, {
@@ -56,6 +60,7 @@ export class EgressGate {
       log,
       key,
       howToAllow,
+      injected: new InjectedHeaders(inject),
       onClose,
     });
     this.#sessions.add(session);

@@ -19,10 +19,10 @@ export interface NetworkParts {
 export function networkOpener(confines: Driver['confines'], parts: NetworkParts): OpenNetwork {
   const { clock, log, howToAllow } = parts;
   if (confines === 'commands') {
-    return async (allow) => {
+    return async (allow, _startHelper, { inject } = {}) => {
       const gate = await parts.gate();
       const key = new ProxyKey();
-      const egress = gate.open(allow, { key, howToAllow });
+      const egress = gate.open(allow, { key, howToAllow, inject });
       try {
         return await LoopbackNetwork.open({ egress, key, variables: gate.variables(allow) });
       } catch (error) {
@@ -31,9 +31,9 @@ export function networkOpener(confines: Driver['confines'], parts: NetworkParts)
       }
     };
   }
-  return async (allow, startHelper) => {
+  return async (allow, startHelper, { inject } = {}) => {
     const gate = await parts.gate();
-    const egress = gate.open(allow, { howToAllow });
+    const egress = gate.open(allow, { howToAllow, inject });
     const network = new RelayNetwork({ egress, clock, log, startHelper }, gate.variables(allow));
     network.open();
     return network;

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { SILENT_LOG } from '../core/log.ts';
 import type { Allowed } from './cell-network.ts';
-import { EgressGate, type EgressGateOptions } from './gate.ts';
+import { EgressGate, type EgressGateOptions, type OpenOptions } from './gate.ts';
 import { ProxyFront } from './proxy-front.ts';
 import type { EgressSession } from './session.ts';
 
@@ -74,7 +74,11 @@ export class Outside {
   }
 
   /** A gate with one session, which is on a port. */
-  async open(allow: readonly Allowed[], options: Partial<EgressGateOptions> = {}): Promise<Opened> {
+  async open(
+    allow: readonly Allowed[],
+    options: Partial<EgressGateOptions> = {},
+    more: OpenOptions = {},
+  ): Promise<Opened> {
     const resolved: string[] = [];
     const gate = new EgressGate({
       presets: NO_PRESETS,
@@ -86,7 +90,7 @@ export class Outside {
         return options.lookup?.(host) ?? Promise.resolve(['127.0.0.1']);
       },
     });
-    const session = gate.open(allow);
+    const session = gate.open(allow, more);
     const front = await this.front(session);
     this.#ends.push(() => gate.close());
     return { gate, session, front, resolved };

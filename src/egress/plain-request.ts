@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Wanted } from './allow-list.ts';
 import { HTTP_PORT, TLS_PORT, parseAuthority, type Destination, type Refused } from './host-name.ts';
+import type { InjectedHeaders } from './header-injection.ts';
 import { isUnambiguous, normalPath } from './path-pattern.ts';
 import type { SeenRequest } from './seen-request.ts';
 
@@ -49,19 +50,25 @@ type Planned =
  * What is to be sent on, or why nothing is. Node's parser has already refused bad line endings, a length beside an
  * encoding, two lengths, methods that there are none of, and addresses with other characters than ASCII.
  */
-export function planRequest({ method = '', url = '', rawHeaders }: Asked): Planned {
+export function planRequest(
+  { method = '', url = '', rawHeaders }: Asked,
+  injected?: InjectedHeaders,
+): Planned {
   const [, authority, path = '', query = ''] = /^http:\/\/([^/?]*)(\/[^?]*)?(\?.*)?$/i.exec(url) ?? [];
   if (authority === undefined) {
     return malformed('not a request to a proxy (http://host/path, or CONNECT for https)', undefined);
   }
   const schemes = valuesOf(rawHeaders, SCHEME_HEADER);
-  const scheme = schemes.length === 0 ? 'http' : 'https';
-  const usualPort = scheme === 'http' ? HTTP_PORT : TLS_PORT;
-  const parsed = parseAuthority(authority, usualPort);
+  const askedPort = schemes.length === 0 ? HTTP_PORT : TLS_PORT;
+  const parsed = parseAuthority(authority, askedPort);
   if ('refused' in parsed) return parsed;
-  const { to } = parsed;
-  const problem = findProblem({ to, usualPort, url, schemes, rawHeaders });
-  if (problem !== undefined) return malformed(problem, to);
+  const problem = findProblem({ to: parsed.to, usualPort: askedPort, url, schemes, rawHeaders });
+  if (problem !== undefined) return malformed(problem, parsed.to);
+  const secured = schemes.length === 0 ? injected?.secured(parsed.to) : undefined;
+  // SECURITY: from here on only the place that it really goes to.
+  const to = secured ?? parsed.to;
+  const scheme = schemes.length === 0 && secured === undefined ? 'http' : 'https';
+  const usualPort = scheme === 'http' ? HTTP_PORT : TLS_PORT;
   const normal = normalPath(path);
   const steeredBy = STEERING.find((name) => namesOf(rawHeaders).includes(name));
   const request = { scheme, method, path: normal, isClear: isUnambiguous(normal), steeredBy } as const;

@@ -10,7 +10,8 @@ import { AllowList } from './allow-list.ts';
 import type { Allowed } from './cell-network.ts';
 import type { Dialer } from './dialer.ts';
 import { forward } from './forward.ts';
-import { TLS_PORT, parseAuthority, type Destination, type Refused } from './host-name.ts';
+import type { InjectedHeaders } from './header-injection.ts';
+import { HTTP_PORT, TLS_PORT, parseAuthority, type Destination, type Refused } from './host-name.ts';
 import { describeAllowed } from './http-rule.ts';
 import { Passages, type Asked } from './passages.ts';
 import { planRequest } from './plain-request.ts';
@@ -31,6 +32,7 @@ export interface EgressSessionParts {
   /** What every request must show, where others than programs of the cell can connect, too. */
   readonly key: ProxyKey | undefined;
   readonly howToAllow: string;
+  readonly injected: InjectedHeaders;
   onClose(session: EgressSession): void;
 }
 
@@ -39,6 +41,7 @@ const REQUEST_MS = 30_000;
 const LINGER_MS = 2000;
 const LOOKUPS_AT_ONCE = 8;
 const NOT_HTTP: Refused = { code: 'malformed', reason: 'not a request of HTTP' };
+const NO_ECHO: Refused = { code: 'malformed', reason: 'TRACE would show what the gate adds' };
 
 /** The way out of one session: a proxy that only its own cell can speak to, or only who knows its key. */
 export class EgressSession {
@@ -50,6 +53,8 @@ export class EgressSession {
   readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
   /** Connections that have asked for something: each may only once. */
   readonly #used = new WeakSet<Duplex>();
+  /** Tunnels that end here, because headers are added to what is asked in them, and where they were to lead. */
+  readonly #inner = new WeakMap<Duplex, Destination>();
   #allow: readonly Allowed[];
   #list: AllowList;
   #allowedCount = 0;
@@ -174,22 +179,30 @@ export class EgressSession {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (!this.#isKnown(request)) return reply(response, NOT_FOR_YOU);
-    const planned = planRequest(request);
+    const { injected } = this.#parts;
+    const planned = planRequest(this.#toAsked(request), injected);
     if ('refused' in planned) return reply(response, this.#refuse(planned.refused, planned.asked));
     const { plan } = planned;
+    const isTls = plan.request.scheme === 'https';
+    if (plan.request.method === 'TRACE' && isTls && injected.has(plan.to)) {
+      return reply(response, this.#refuse(NO_ECHO, plan.to, plan.request));
+    }
     const way = await this.#open({ ...plan, client: request.socket });
     if ('status' in way) return reply(response, way);
-    const isTls = plan.request.scheme === 'https';
     const end = isTls ? await this.#parts.tls.secure(way, plan.to.host) : { socket: way };
     if ('failed' in end) return reply(response, toFailureReply(plan.to, end.failed));
     this.#allowedCount++;
-    forward(plan, { request, response, server: end.socket });
+    // SECURITY: only here, where the other end has shown the certificate of the host.
+    const headers = isTls ? injected.addTo(plan.headers, plan.to) : plan.headers;
+    forward(plan, { request, response, server: end.socket, headers });
   }
 
   async #tunnel(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+    if (this.#inner.has(client)) return finish(client, encodeReply(this.#refuse(NOT_HTTP)));
     if (!this.#isKnown(request)) return finish(client, encodeReply(NOT_FOR_YOU));
     const parsed = parseAuthority(request.url ?? '', TLS_PORT);
     if ('refused' in parsed) return finish(client, encodeReply(this.#refuse(parsed.refused, parsed.asked)));
+    if (this.#endsHere(parsed.to)) return this.#endHere(client, head, parsed.to);
     const way = await this.#open({ to: parsed.to, usualPort: TLS_PORT, request: undefined, client });
     if ('status' in way) return finish(client, encodeReply(way));
     client.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -207,6 +220,31 @@ export class EgressSession {
     }
   }
 
+  /** At other ports than the one of plain HTTP it may well be TLS that is spoken in the tunnel. */
+  #endsHere(to: Destination): boolean {
+    return to.port === HTTP_PORT && this.#parts.injected.secured(to) !== undefined;
+  }
+
+  /**
+   * Some programs, Node's fetch among them, ask for a tunnel where they could send a plain request. What comes in it is
+   * taken for just that, and checked like any other.
+   */
+  #endHere(client: Duplex, head: Buffer, to: Destination): void {
+    client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+    if (head.length > 0) client.unshift(head);
+    this.#inner.set(client, to);
+    this.#used.delete(client);
+    this.#server.emit('connection', client);
+  }
+
+  /** In a tunnel the host is in nothing but the header, which has to be the one of the tunnel. */
+  #toAsked(request: IncomingMessage): Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'> {
+    const to = this.#inner.get(request.socket);
+    const { method, url = '', rawHeaders } = request;
+    if (to === undefined || !url.startsWith('/')) return request;
+    return { method: method ?? '', url: `http://${to.host}${url}`, rawHeaders };
+  }
+
   /** The way to a destination, or what to say instead. SECURITY: every connection to the outside is made here. */
   async #open(asked: Asked): Promise<Socket | GateReply> {
     const { to, request } = asked;
@@ -222,7 +260,7 @@ export class EgressSession {
 
   /** SECURITY: asked of every request, before anything else is looked at. */
   #isKnown(request: IncomingMessage): boolean {
-    return this.#parts.key?.opens(request) ?? true;
+    return this.#inner.has(request.socket) || (this.#parts.key?.opens(request) ?? true);
   }
 
   /** Where anybody can connect, nonsense is not held against the cell. */

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { toTar } from './tar-archive.ts';
+import { toTar, toTarHead, toTarTail } from './tar-archive.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const file = (path: string, text = '', mode = 0o644) => ({ path, content: bytes(text), mode });
@@ -82,4 +82,13 @@ describe('refused', () => {
 test('the same files make the same archive', () => {
   const make = (): Uint8Array => toTar([file('a/b', 'x'), file('c', 'y')]);
   expect(Buffer.compare(make(), make())).toBe(0);
+});
+
+test.each([0, 1, 511, 512, 513])('a file of %i bytes may be put before an archive piece by piece', (size) => {
+  const content = bytes('x'.repeat(size));
+  const head = toTarHead({ path: 'large', mode: 0o644, size });
+  const archive = Buffer.concat([head, content, toTarTail(size), toTar([file('after', 'y')])]);
+  expect(tar(['-xO', '-f', '-'], archive)).toEqual([`${'x'.repeat(size)}y`]);
+  expect(tar(['-t', '-f', '-'], archive)).toEqual(['large', 'after']);
+  expect(() => toTarHead({ path: '../x', mode: 0o644, size })).toThrow(RangeError);
 });

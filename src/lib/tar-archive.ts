@@ -39,6 +39,17 @@ export function toTar(entries: readonly TarEntry[]): Uint8Array {
   return joined([...parts, new Uint8Array(2 * BLOCK)]);
 }
 
+/** What stands in an archive before the content of a file, for content that does not fit into memory. */
+export function toTarHead(file: Omit<TarEntry, 'content'> & { readonly size: number }): Uint8Array {
+  checkPath(file.path);
+  return joined(toMember({ ...file, kind: 'file' }));
+}
+
+/** What stands after it: the rest of its last block. */
+export function toTarTail(size: number): Uint8Array {
+  return new Uint8Array(size % BLOCK === 0 ? 0 : BLOCK - (size % BLOCK));
+}
+
 /** SECURITY: whoever unpacks it must stay below the folder where he unpacks. */
 function checkPath(path: string): string[] {
   const words = path.split('/');

@@ -1,6 +1,6 @@
 import { addHome, addQuoted, addWord, emptyScope, wordOf } from './shell-scope.ts';
 import type { Scope, UnfinishedWord, Word } from './shell-scope.ts';
-import { TextCursor } from './text-cursor.ts';
+import { TextCursor } from '../lib/text-cursor.ts';
 
 /** Text that is still to be read: a script, or a here-document, in which only substitutions are commands. */
 export interface ShellText {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { CellFile } from '../core/cell.ts';
 import { HotcellError } from '../core/errors.ts';
-import { parseDotenv } from '../policy/dotenv.ts';
+import { parseDotenv } from '../lib/dotenv.ts';
 import type { ChangedFile } from '../wire/session-exec.ts';
 import type {
   ApplyPatchReply,
