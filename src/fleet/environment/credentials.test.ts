@@ -1,0 +1,193 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { InjectedHeaders } from '../../egress/header-injection.ts';
+import { FleetConfig } from '../fleet-config.ts';
+import { collectCredentials, type CollectedCredentials } from './collect-credentials.ts';
+import { encodeCredentials, newCredentialFolder } from './credentials.ts';
+import { Secret } from './secret.ts';
+
+const VALUE = 'sk-the-real-one';
+let home = '';
+let root = '';
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'hotcell-home-'));
+  root = mkdtempSync(join(tmpdir(), 'hotcell-root-'));
+});
+afterEach(() => {
+  rmSync(home, { recursive: true });
+  rmSync(root, { recursive: true });
+});
+
+function collect(
+  credentials: Record<string, unknown>,
+  env: Record<string, string> = {},
+): Promise<CollectedCredentials> {
+  const wish = FleetConfig.parse({ credentials }).credentials;
+  return collectCredentials(wish, { env, home, root });
+}
+
+const reveal = ({ variables }: CollectedCredentials): Record<string, string> =>
+  Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value.reveal()]));
+
+describe('a secret', () => {
+  test('[FL-08] is printed by nothing but the one who asks for it', () => {
+    const secret = new Secret(VALUE);
+    const shown = [
+      String(secret),
+      JSON.stringify({ secret }),
+      inspect({ secret }, { showHidden: true, depth: 9 }),
+      inspect(secret),
+      Object.entries(secret),
+    ];
+    expect(JSON.stringify(shown)).not.toContain(VALUE);
+    expect(String(secret)).toBe('[secret]');
+    expect(secret.reveal()).toBe(VALUE);
+  });
+});
+
+describe('the key of the API', () => {
+  test('[FL-08] is taken from the environment first, and given to the agent', async () => {
+    writeFileSync(join(root, '.env'), 'ANTHROPIC_API_KEY=sk-other\n');
+    const collected = await collect({}, { ANTHROPIC_API_KEY: ` ${VALUE}\n` });
+    expect(reveal(collected)).toEqual({ ANTHROPIC_API_KEY: VALUE });
+    expect(collected).toMatchObject({
+      files: [],
+      inject: [],
+      withheld: [],
+      missing: [],
+      found: ['ANTHROPIC_API_KEY from the environment'],
+    });
+  });
+
+  test('[FL-08] is taken from .env of the repository otherwise', async () => {
+    writeFileSync(join(root, '.env'), `# keys\nexport OTHER=1\nANTHROPIC_API_KEY="${VALUE}" # mine\n`);
+    const collected = await collect({}, { ANTHROPIC_API_KEY: '' });
+    expect(reveal(collected)).toEqual({ ANTHROPIC_API_KEY: VALUE });
+    expect(collected.found).toEqual(['ANTHROPIC_API_KEY from .env']);
+  });
+
+  test('[FL-08] may have another name', async () => {
+    const collected = await collect(
+      { api_key_variable: 'MY_KEY' },
+      { MY_KEY: VALUE, ANTHROPIC_API_KEY: 'no' },
+    );
+    expect(reveal(collected)).toEqual({ MY_KEY: VALUE });
+  });
+
+  test('[FL-08] stays with the gate when it should', async () => {
+    const collected = await collect({ api_key: 'gate' }, { ANTHROPIC_API_KEY: VALUE });
+    expect(reveal(collected)).toEqual({
+      ANTHROPIC_BASE_URL: 'http://api.anthropic.com',
+      ANTHROPIC_API_KEY: 'kept-by-the-gate',
+    });
+    expect(Buffer.from(encodeCredentials(collected)).toString()).not.toContain(VALUE);
+    const to = { host: 'api.anthropic.com', port: 443 };
+    expect(new InjectedHeaders(collected.inject).addTo(['x-api-key', 'kept-by-the-gate'], to)).toEqual([
+      'x-api-key',
+      VALUE,
+    ]);
+    expect(collected.withheld.map((secret) => secret.reveal())).toEqual([VALUE]);
+    expect(JSON.stringify(collected)).not.toContain(VALUE);
+    expect(inspect(collected, { depth: 9 })).not.toContain(VALUE);
+  });
+
+  test('[FL-08] is a bearer where the header wants one', async () => {
+    const collected = await collect(
+      { api_key: 'gate', api_header: 'authorization', api_host: 'b.example:8443' },
+      { ANTHROPIC_API_KEY: VALUE },
+    );
+    expect(reveal(collected)['ANTHROPIC_BASE_URL']).toBe('http://b.example:8443');
+    expect(new InjectedHeaders(collected.inject).addTo([], { host: 'b.example', port: 8443 })).toEqual([
+      'authorization',
+      `Bearer ${VALUE}`,
+    ]);
+  });
+
+  test('[FL-08] is not looked for when none is wanted', async () => {
+    const collected = await collect({ api_key: 'none' }, { ANTHROPIC_API_KEY: VALUE });
+    expect(collected).toEqual({ variables: {}, files: [], inject: [], withheld: [], found: [], missing: [] });
+  });
+
+  test.each(['agent', 'gate'])('[FL-08] is missed with a hint, for the %s', async (api_key) => {
+    const collected = await collect({ api_key });
+    expect(collected).toMatchObject({ variables: {}, inject: [], missing: [{ what: 'ANTHROPIC_API_KEY' }] });
+    expect(collected.missing[0]?.hint).toContain('.env of the repository');
+  });
+
+  test('[FL-08] is not read through a link, from a large file, or from what can be no key', async () => {
+    writeFileSync(join(home, 'elsewhere'), `ANTHROPIC_API_KEY=${VALUE}`);
+    symlinkSync(join(home, 'elsewhere'), join(root, '.env'));
+    expect((await collect({})).missing[0]?.hint).toContain('it is a link');
+    rmSync(join(root, '.env'));
+    writeFileSync(join(root, '.env'), `${'#'.repeat(300_000)}\nANTHROPIC_API_KEY=${VALUE}`);
+    expect((await collect({})).missing[0]?.hint).toContain('more than');
+    const odd = await collect({}, { ANTHROPIC_API_KEY: `${VALUE}\r\nx: y` });
+    expect(odd.missing[0]?.hint).toContain('in no key');
+    expect([odd.variables, JSON.stringify(odd)]).toEqual([{}, expect.not.stringContaining(VALUE)]);
+  });
+});
+
+describe('the login of Claude Code', () => {
+  const login = (): void => {
+    mkdirSync(join(home, '.claude'));
+    writeFileSync(join(home, '.claude/.credentials.json'), `{"token":"${VALUE}"}`);
+    writeFileSync(join(home, '.claude.json'), '{"a":1}');
+  };
+
+  test('[FL-08] is copied only when asked for', async () => {
+    login();
+    expect((await collect({ api_key: 'none' })).files).toEqual([]);
+    const collected = await collect({ api_key: 'none', oauth: true });
+    expect(collected.files.map(({ path, mode, content }) => [path, mode, content.reveal()])).toEqual([
+      ['.claude/.credentials.json', 0o600, `{"token":"${VALUE}"}`],
+      ['.claude.json', 0o600, '{"a":1}'],
+    ]);
+    expect(collected.found).toEqual(['~/.claude/.credentials.json', '~/.claude.json']);
+    expect(JSON.stringify(collected)).not.toContain(VALUE);
+  });
+
+  test('[FL-08] is enough: no key is missed beside it', async () => {
+    login();
+    rmSync(join(home, '.claude.json'));
+    expect(await collect({ oauth: true })).toMatchObject({
+      missing: [],
+      found: ['~/.claude/.credentials.json'],
+    });
+  });
+
+  test('[FL-08] that is not there is missed, and so is the key', async () => {
+    const { missing } = await collect({ oauth: true });
+    expect(missing.map(({ what }) => what)).toEqual(['ANTHROPIC_API_KEY', '~/.claude/.credentials.json']);
+  });
+
+  test('[FL-08] is not read through a link, and not without bound', async () => {
+    mkdirSync(join(home, '.claude'));
+    writeFileSync(join(root, 'elsewhere'), VALUE);
+    symlinkSync(join(root, 'elsewhere'), join(home, '.claude/.credentials.json'));
+    const { files, missing } = await collect({ api_key: 'none', oauth: true });
+    expect([files, missing[0]?.hint]).toEqual([[], expect.stringContaining('it is a link')]);
+    rmSync(join(home, '.claude/.credentials.json'));
+    writeFileSync(join(home, '.claude/.credentials.json'), 'x'.repeat(4 * 1024 * 1024 + 1));
+    expect((await collect({ api_key: 'none', oauth: true })).files).toEqual([]);
+  });
+});
+
+describe('what an agent gets on stdin', () => {
+  test('[FL-08] is one length and fields', () => {
+    const bytes = encodeCredentials({
+      variables: { A: new Secret('\u00e4') },
+      files: [{ path: 'x/y', mode: 0o400, content: new Secret('12') }],
+    });
+    const fields = '1\n14\nA=\u00e41\n13\nx/y3\n4002\n12';
+    expect(Buffer.from(bytes).toString()).toBe(`${Buffer.byteLength(fields)}\n${fields}`);
+  });
+
+  test('[FL-08] goes to a folder that nobody can foresee', () => {
+    const names = new Set(Array.from({ length: 100 }, () => newCredentialFolder()));
+    expect(names.size).toBe(100);
+    expect([...names][0]).toMatch(/^\/tmp\/agent-[0-9a-f]{16}$/);
+  });
+});

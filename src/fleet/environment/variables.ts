@@ -1,0 +1,247 @@
+import { matchesStars } from '../../lib/match-stars.ts';
+
+/** What workers get of the caller's environment without being asked, by name or with `*`. */
+export const USUAL_VARIABLES: readonly string[] = [
+  // Where and how programs run.
+  'CI',
+  'DEBUG',
+  'VERBOSE',
+  'LOG_LEVEL',
+  'NODE_ENV',
+  'RUST_LOG',
+  'RUST_BACKTRACE',
+  'PYTHONUNBUFFERED',
+  'PYTHONDONTWRITEBYTECODE',
+  'SOURCE_DATE_EPOCH',
+  // Language, time and colours.
+  'LANG',
+  'LANGUAGE',
+  'LC_*',
+  'TZ',
+  'TERM',
+  'COLORTERM',
+  'NO_COLOR',
+  'FORCE_COLOR',
+  'CLICOLOR',
+  'CLICOLOR_FORCE',
+  // Ours.
+  'MAHABHARATHA_*',
+  // Settings of the agent that are no credentials.
+  'ANTHROPIC_MODEL',
+  'ANTHROPIC_SMALL_FAST_MODEL',
+  'ANTHROPIC_DEFAULT_*_MODEL',
+  'ANTHROPIC_BASE_URL',
+  'ANTHROPIC_BETAS',
+  'ANTHROPIC_LOG',
+  'API_TIMEOUT_MS',
+  'BASH_DEFAULT_TIMEOUT_MS',
+  'BASH_MAX_TIMEOUT_MS',
+  'BASH_MAX_OUTPUT_LENGTH',
+  'CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR',
+  'CLAUDE_CODE_DISABLE_*',
+  'CLAUDE_CODE_EFFORT_LEVEL',
+  'CLAUDE_CODE_MAX_*',
+  'CLAUDE_CODE_SUBAGENT_MODEL',
+  'DISABLE_AUTOUPDATER',
+  'DISABLE_ERROR_REPORTING',
+  'DISABLE_PROMPT_CACHING*',
+  'DISABLE_TELEMETRY',
+  'MAX_THINKING_TOKENS',
+  'MAX_MCP_OUTPUT_TOKENS',
+];
+
+/**
+ * What no worker gets, whatever is allowed, in capitals. SECURITY: these choose the programs that run, are read before
+ * anything else by shells and interpreters, name places of the host, or are set by us.
+ */
+const BLOCKED: readonly string[] = [
+  'PATH',
+  'HOME',
+  'SHELL',
+  'USER',
+  'LOGNAME',
+  'PWD',
+  'OLDPWD',
+  'TMPDIR',
+  'TMP',
+  'TEMP',
+  'TEMPDIR',
+  'XDG_*',
+  'LD_*',
+  'DYLD_*',
+  'GLIBC_TUNABLES',
+  'MALLOC_*',
+  'GCONV_PATH',
+  'LOCPATH',
+  'BASH_ENV',
+  'BASH_FUNC_*',
+  'BASHOPTS',
+  'SHELLOPTS',
+  'PROMPT_COMMAND',
+  'ENV',
+  'IFS',
+  'PS4',
+  'PYTHONPATH',
+  'PYTHONHOME',
+  'PYTHONSTARTUP',
+  'PYTHONINSPECT',
+  'NODE_OPTIONS',
+  'NODE_PATH',
+  'NODE_REPL_EXTERNAL_MODULE',
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_TLS_REJECT_UNAUTHORIZED',
+  'BUN_OPTIONS',
+  'NPM_CONFIG_*',
+  'PIP_*',
+  'PERL5LIB',
+  'PERL5OPT',
+  'PERL5DB',
+  'PERLLIB',
+  'RUBYLIB',
+  'RUBYOPT',
+  'JAVA_TOOL_OPTIONS',
+  '_JAVA_OPTIONS',
+  'JDK_JAVA_OPTIONS',
+  'CLASSPATH',
+  'GIT_*',
+  'SSH_*',
+  'GPG_*',
+  'EDITOR',
+  'VISUAL',
+  'PAGER',
+  'BROWSER',
+  '*_PROXY',
+  'SSL_CERT_*',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'DOCKER_*',
+  'KUBECONFIG',
+  'DBUS_*',
+  'HOTCELL_*',
+];
+
+/** Credentials that reach the agent in another way, or not at all. */
+const CREDENTIALS: readonly string[] = [
+  'ANTHROPIC_API_KEY',
+  'ANTHROPIC_AUTH_TOKEN',
+  'ANTHROPIC_CUSTOM_HEADERS',
+  'CLAUDE_CODE_OAUTH_*',
+];
+
+/** By its name it holds something secret. Numbers of tokens are none. */
+const SECRET_NAME =
+  /(?:KEY|KEY_ID|TOKEN|(?:^|_)(?:PASS|PWD|AUTH|COOKIE|DSN|PAT|CERT|PIN))$|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE/i;
+/** A name and a password before the host. */
+const URL_WITH_PASSWORD = /:\/\/[^/?#\s]*:[^/?#\s]*@/;
+const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,255}$/;
+/** Linux starts no program with a longer one. */
+const LONGEST_VALUE = 128 * 1024 - 512;
+const MOST_CHARACTERS = 512 * 1024;
+
+export interface EnvironmentWish {
+  /** Names, or patterns with `*`: more than the usual ones. */
+  readonly allow: readonly string[];
+  /** More credentials, which the agent gets in another way. */
+  readonly credentials: readonly string[];
+}
+
+export interface FilteredEnvironment {
+  readonly kept: Readonly<Record<string, string>>;
+  /** Names only, sorted. */
+  readonly dropped: readonly string[];
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * What workers get of the caller's environment. Values are passed as data and no shell reads them, so every character is
+ * fine in them. What looks like a secret is passed only if it is allowed by its very name, without a star.
+ */
+export function filterEnvironment(
+  env: Environment,
+  { allow, credentials }: EnvironmentWish,
+): FilteredEnvironment {
+  const kept: [string, string][] = [];
+  const dropped: string[] = [];
+  let characters = 0;
+  for (const name of Object.keys(env).toSorted()) {
+    const value = env[name];
+    if (value === undefined) continue;
+    const isKept =
+      isAllowed(name, allow) &&
+      !isBlocked(name, credentials) &&
+      canBePassed(name, value) &&
+      characters + value.length <= MOST_CHARACTERS;
+    if (isKept) {
+      kept.push([name, value]);
+      characters += value.length;
+    } else dropped.push(name);
+  }
+  return { kept: Object.fromEntries(kept), dropped };
+}
+
+function isAllowed(name: string, allow: readonly string[]): boolean {
+  if (allow.includes(name) || USUAL_VARIABLES.includes(name)) return true;
+  return !SECRET_NAME.test(name) && [...USUAL_VARIABLES, ...allow].some((one) => matchesStars(one, name));
+}
+
+/** SECURITY: proxies, for one, are read in capitals and in small letters. */
+function isBlocked(name: string, credentials: readonly string[]): boolean {
+  const capitals = name.toUpperCase();
+  return [...BLOCKED, ...CREDENTIALS, ...credentials].some((one) => matchesStars(one, capitals));
+}
+
+function canBePassed(name: string, value: string): boolean {
+  return (
+    NAME.test(name) &&
+    name !== '__proto__' &&
+    value.length <= LONGEST_VALUE &&
+    !value.includes('\0') &&
+    value.isWellFormed() &&
+    !URL_WITH_PASSWORD.test(value)
+  );
+}
+
+const MOST_NAMED = 20;
+const LONGEST_NAMED = 64;
+
+/** For people: a sentence, or nothing. */
+export function describeDropped(dropped: readonly string[]): string | undefined {
+  if (dropped.length === 0) return undefined;
+  const named = dropped.slice(0, MOST_NAMED).map(toPrintable).join(', ');
+  const more = dropped.length > MOST_NAMED ? ` and ${dropped.length - MOST_NAMED} more` : '';
+  const what = dropped.length === 1 ? '1 variable' : `${dropped.length} variables`;
+  return `Workers do not get ${what} of your environment: ${named}${more}. environment.allow in the configuration lets more through.`;
+}
+
+function toPrintable(name: string): string {
+  const clean = name.replaceAll(/[^\x21-\x7e]/g, '?');
+  return clean.length <= LONGEST_NAMED ? clean : `${clean.slice(0, LONGEST_NAMED)}…`;
+}
+
+export interface WorkerFacts {
+  readonly worker: number;
+  readonly feature: string;
+  readonly branch: string;
+  /** As the worker sees them. */
+  readonly worktree: string;
+  readonly specDir: string;
+  readonly taskId?: string | undefined;
+  readonly attempt?: number | undefined;
+  readonly port?: number | undefined;
+}
+
+/** What tells a worker's programs who they work for. */
+export function workerVariables(facts: WorkerFacts): Record<string, string> {
+  const { worker, feature, branch, worktree, specDir, taskId, attempt, port } = facts;
+  return {
+    MAHABHARATHA_WORKER_ID: String(worker),
+    MAHABHARATHA_FEATURE: feature,
+    MAHABHARATHA_BRANCH: branch,
+    MAHABHARATHA_WORKTREE: worktree,
+    MAHABHARATHA_SPEC_DIR: specDir,
+    ...(taskId === undefined ? {} : { MAHABHARATHA_TASK_ID: taskId, TASK_ID: taskId }),
+    ...(attempt === undefined ? {} : { MAHABHARATHA_ATTEMPT: String(attempt), ATTEMPT: String(attempt) }),
+    ...(port === undefined ? {} : { PORT: String(port) }),
+  };
+}
