@@ -1,0 +1,46 @@
+import { lstat } from 'node:fs/promises';
+import { HotcellError } from '../../core/errors.ts';
+import type { CellOwner } from '../../core/cell.ts';
+import type { HostGit } from './host-git.ts';
+import { runProgram } from './run-program.ts';
+
+/**
+ * SECURITY: the programs of the system walk by file descriptor and never through links, and neither odd names nor paths
+ * deeper than the system allows stop them; a walk by path strings would fail at all three.
+ */
+export async function removeTree(git: HostGit, path: string): Promise<void> {
+  if (!(await exists(path))) return;
+  const first = await runTool(git, ['rm', '-rf', '--', path]);
+  if (first.code === 0) return;
+  // Folders that their owner may not write to.
+  await runTool(git, ['chmod', '-R', 'u+rwX', '--', path]);
+  const second = await runTool(git, ['rm', '-rf', '--', path]);
+  if (second.code === 0) return;
+  throw new HotcellError('FLEET_GIT', `${path} could not be removed: ${second.stderr.trim().slice(0, 500)}`, {
+    hint: 'Remove it by hand.',
+  });
+}
+
+/** Links are given themselves, never what they lead to. */
+export async function giveTree(git: HostGit, path: string, owner: CellOwner): Promise<void> {
+  const { code, stderr } = await runTool(git, ['chown', '-Rh', '--', `${owner.uid}:${owner.gid}`, path]);
+  if (code === 0) return;
+  throw new HotcellError(
+    'FLEET_GIT',
+    `${path} could not be given to the worker: ${stderr.trim().slice(0, 500)}`,
+  );
+}
+
+/** Also of a link that leads nowhere. */
+export async function exists(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => undefined)) !== undefined;
+}
+
+function runTool(git: HostGit, argv: readonly [string, ...string[]]): ReturnType<typeof runProgram> {
+  return runProgram(argv, {
+    cwd: git.root,
+    env: { ...git.env, LC_ALL: 'C' },
+    limitBytes: 1024 ** 2,
+    timeoutMs: 30 * 60_000,
+  });
+}

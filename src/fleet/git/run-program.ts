@@ -1,0 +1,94 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+
+export interface ProgramOptions {
+  readonly cwd: string;
+  /** All of it: nothing of our own environment is handed on. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly input?: Uint8Array | string;
+  /** Stdin is this file. */
+  readonly inputFile?: string;
+  /** More on stdout ends the program. */
+  readonly limitBytes: number;
+  /** Stdout is counted and not kept. */
+  readonly discard?: boolean;
+  readonly timeoutMs: number;
+}
+
+export interface ProgramResult {
+  readonly code: number;
+  readonly stdout: Buffer;
+  readonly stdoutBytes: number;
+  readonly stderr: string;
+  /** Why we ended it. `stdout` has what came until then, at most the limit. */
+  readonly ended: 'limit' | 'timeout' | undefined;
+}
+
+const STDERR_BYTES = 64 * 1024;
+
+/** Runs a program of the host to its end. Arguments are a list: nothing passes through a shell. */
+export function runProgram(
+  argv: readonly [string, ...string[]],
+  options: ProgramOptions,
+): Promise<ProgramResult> {
+  const [program, ...rest] = argv;
+  const { cwd, env, input, inputFile, limitBytes, discard = false, timeoutMs } = options;
+  return new Promise((resolve, reject) => {
+    const stdin = inputFile === undefined ? 'pipe' : openSync(inputFile, 'r');
+    const child = spawn(program, rest, { cwd, env, stdio: [stdin, 'pipe', 'pipe'] });
+    if (typeof stdin === 'number') closeSync(stdin);
+    const stdout = new Gathered(discard ? 0 : limitBytes);
+    let stdoutBytes = 0;
+    const stderr = new Gathered(STDERR_BYTES);
+    let ended: ProgramResult['ended'];
+    const end = (why: 'limit' | 'timeout'): void => {
+      ended ??= why;
+      child.kill('SIGKILL');
+    };
+    const timer = setTimeout(() => end('timeout'), timeoutMs);
+    // A program may end without reading all of its input.
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(input ?? '');
+    child.stdout?.on('data', (chunk: Buffer) => {
+      stdoutBytes += chunk.length;
+      stdout.add(chunk);
+      if (stdoutBytes > limitBytes) end('limit');
+    });
+    child.stderr?.on('data', (chunk: Buffer) => void stderr.add(chunk));
+    child.on('error', (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    child.on('close', (code) => {
+      clearTimeout(timer);
+      resolve({
+        code: code ?? 137,
+        stdout: stdout.bytes(),
+        stdoutBytes,
+        stderr: stderr.bytes().toString(),
+        ended,
+      });
+    });
+  });
+}
+
+/** The first bytes of a stream. */
+export class Gathered {
+  readonly #chunks: Uint8Array[] = [];
+  #room: number;
+
+  constructor(limitBytes: number) {
+    this.#room = limitBytes;
+  }
+
+  /** False as soon as something had to be left out. */
+  add(chunk: Uint8Array): boolean {
+    if (this.#room > 0) this.#chunks.push(chunk.subarray(0, this.#room));
+    this.#room -= chunk.length;
+    return this.#room >= 0;
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+}
