@@ -1,0 +1,224 @@
+import type { FleetState, TaskState, TaskStatus, WorkerState } from '../fleet-state.ts';
+import type { OrchestratorRecord } from '../state/orchestrator-lock.ts';
+import type { TaskGraph } from '../task-graph.ts';
+import { toAttention, type AttentionLine } from './attention.ts';
+import { estimateRemainingMs } from './estimate.ts';
+
+/** What the statuses come down to for somebody who watches. */
+export interface Progress {
+  readonly total: number;
+  readonly complete: number;
+  readonly running: number;
+  readonly waiting: number;
+  readonly failed: number;
+  readonly blocked: number;
+}
+
+export interface LevelView extends Progress {
+  readonly level: number;
+  readonly name: string | undefined;
+  readonly status: string;
+  readonly mergeStatus: string | undefined;
+  readonly mergeCommit: string | undefined;
+}
+
+export interface WorkerView {
+  readonly worker: number;
+  /** As the state has it, but never alive without an orchestrator. */
+  readonly status: string;
+  readonly task: string | undefined;
+  /** How long it has been at its task. */
+  readonly busyMs: number | undefined;
+  readonly completed: number;
+  readonly restarts: number;
+  readonly cell: string | undefined;
+  readonly branch: string | undefined;
+  readonly error: string | undefined;
+}
+
+export interface TaskView {
+  readonly id: string;
+  readonly title: string;
+  readonly level: number | undefined;
+  readonly status: TaskStatus;
+  readonly worker: number | undefined;
+  readonly attempts: number;
+  /** So far, if somebody is at it. */
+  readonly durationMs: number | undefined;
+  readonly retryInMs: number | undefined;
+  readonly commit: string | undefined;
+  readonly changedFiles: number | undefined;
+  readonly error: string | undefined;
+}
+
+/** `running`: somebody works on it. `stopped`: something is left to do, and nobody is at it. */
+export type RunState = 'running' | 'stopping' | 'paused' | 'stopped' | 'complete' | 'failed';
+
+export interface StatusView {
+  readonly feature: string;
+  readonly runState: RunState;
+  readonly error: string | undefined;
+  readonly mode: string | undefined;
+  readonly orchestrator: OrchestratorRecord | undefined;
+  readonly currentLevel: number;
+  readonly progress: Progress;
+  readonly elapsedMs: number | undefined;
+  readonly remainingMs: number | undefined;
+  readonly levels: readonly LevelView[];
+  readonly workers: readonly WorkerView[];
+  readonly tasks: readonly TaskView[];
+  readonly attention: readonly AttentionLine[];
+}
+
+interface Seen {
+  readonly state: FleetState;
+  /** Titles, estimates and tasks that the state does not know yet. */
+  readonly graph: TaskGraph | undefined;
+  readonly orchestrator: OrchestratorRecord | undefined;
+  readonly now: Date;
+}
+
+export function toStatusView(seen: Seen): StatusView {
+  const { state, orchestrator, now } = seen;
+  const tasks = toTaskViews(seen);
+  const progress = countTasks(tasks);
+  const runState = toRunState(state, progress, orchestrator !== undefined);
+  const workers = Object.values(state.workers)
+    .toSorted((one, other) => one.worker_id - other.worker_id)
+    .map((worker) => toWorkerView(worker, seen));
+  const began = timeOf(state.started_at);
+  const ended = timeOf(state.finished_at);
+  return {
+    feature: state.feature,
+    runState,
+    error: state.error ?? undefined,
+    mode: state.mode ?? undefined,
+    orchestrator,
+    currentLevel: state.current_level,
+    progress,
+    elapsedMs: began === undefined ? undefined : (ended ?? now.getTime()) - began,
+    remainingMs:
+      runState === 'running' ? estimateRemainingMs({ tasks, graph: seen.graph, workers }) : undefined,
+    levels: toLevelViews(seen, tasks),
+    workers,
+    tasks,
+    attention: toAttention({ state, tasks, isAlive: orchestrator !== undefined }),
+  };
+}
+
+function toRunState(state: FleetState, progress: Progress, isAlive: boolean): RunState {
+  if (isAlive) {
+    const all = Object.values(state.workers);
+    return all.length > 0 && all.every(({ status }) => status === 'stopping') ? 'stopping' : 'running';
+  }
+  const isMerged = Object.values(state.levels).every(({ status }) => status === 'complete');
+  if (progress.total > 0 && progress.complete === progress.total && isMerged) return 'complete';
+  if (state.paused) return 'paused';
+  return state.error || progress.failed > 0 ? 'failed' : 'stopped';
+}
+
+/** Those of the graph in its order, then what only the state has. */
+function toTaskViews({ state, graph, now }: Seen): TaskView[] {
+  const planned = new Map((graph?.tasks ?? []).map((task) => [task.id, task]));
+  const ids = [...planned.keys(), ...Object.keys(state.tasks).filter((id) => !planned.has(id))];
+  const views = ids.map((id) => {
+    const task: TaskState = state.tasks[id] ?? { status: 'pending', retry_count: 0 };
+    const { title, level } = planned.get(id) ?? {};
+    return toTaskView(task, { id, title: title ?? '', level: task.level ?? level }, now);
+  });
+  return views.toSorted((one, other) => (one.level ?? Infinity) - (other.level ?? Infinity) || 0);
+}
+
+function toTaskView(task: TaskState, known: Pick<TaskView, 'id' | 'title' | 'level'>, now: Date): TaskView {
+  const began = timeOf(task.started_at) ?? timeOf(task.claimed_at);
+  const isActive = isRunning(task.status);
+  const nextRetry = task.status === 'waiting_retry' ? timeOf(task.next_retry_at) : undefined;
+  const hasRun = isActive || task.status === 'complete' || task.status === 'blocked';
+  return {
+    ...known,
+    status: task.status,
+    worker: task.worker_id ?? undefined,
+    // `retry_count` counts failures: the attempt that goes on, or went well, comes on top.
+    attempts: task.retry_count + (hasRun ? 1 : 0),
+    durationMs:
+      isActive && began !== undefined ? Math.max(0, now.getTime() - began) : (task.duration_ms ?? undefined),
+    retryInMs: nextRetry === undefined ? undefined : Math.max(0, nextRetry - now.getTime()),
+    commit: task.commit ?? undefined,
+    changedFiles: task.changed_files?.length,
+    error: task.error ?? undefined,
+  };
+}
+
+function toWorkerView(worker: WorkerState, { state, orchestrator, now }: Seen): WorkerView {
+  const isAlive = orchestrator !== undefined;
+  const task = worker.current_task ?? undefined;
+  const began = task === undefined ? undefined : timeOf(state.tasks[task]?.started_at);
+  return {
+    worker: worker.worker_id,
+    status: !isAlive && ALIVE.has(worker.status) ? 'gone' : worker.status,
+    task: isAlive ? task : undefined,
+    busyMs: isAlive && began !== undefined ? Math.max(0, now.getTime() - began) : undefined,
+    completed: worker.tasks_completed,
+    restarts: worker.restarts,
+    cell: worker.container_name ?? worker.container_id ?? undefined,
+    branch: worker.branch ?? undefined,
+    error: worker.error ?? undefined,
+  };
+}
+
+/** Claims of somebody who is dead. */
+const ALIVE: ReadonlySet<string> = new Set([
+  'initializing',
+  'ready',
+  'running',
+  'idle',
+  'checkpointing',
+  'stopping',
+]);
+
+function toLevelViews({ state, graph }: Seen, tasks: readonly TaskView[]): LevelView[] {
+  const numbers = new Set([
+    ...Object.keys(state.levels).map(Number),
+    ...tasks.flatMap(({ level }) => (level === undefined ? [] : [level])),
+  ]);
+  return [...numbers]
+    .toSorted((one, other) => one - other)
+    .map((level) => {
+      const known = state.levels[String(level)];
+      return {
+        level,
+        name: graph?.levels?.[String(level)]?.name,
+        status: known?.status ?? 'pending',
+        mergeStatus: known?.merge_status ?? undefined,
+        mergeCommit: known?.merge_commit ?? undefined,
+        ...countTasks(tasks.filter((task) => task.level === level)),
+      };
+    });
+}
+
+export function isRunning(status: TaskStatus): boolean {
+  return status === 'claimed' || status === 'in_progress' || status === 'verifying';
+}
+
+export function countTasks(tasks: readonly TaskView[]): Progress {
+  const count = (holds: (status: TaskStatus) => boolean): number =>
+    tasks.filter(({ status }) => holds(status)).length;
+  const complete = count((status) => status === 'complete');
+  const running = count(isRunning);
+  const failed = count((status) => status === 'failed');
+  const blocked = count((status) => status === 'blocked');
+  return {
+    total: tasks.length,
+    complete,
+    running,
+    failed,
+    blocked,
+    waiting: tasks.length - complete - running - failed - blocked,
+  };
+}
+
+/** Times of others have forms of their own; what cannot be read is not known. */
+function timeOf(text: string | null | undefined): number | undefined {
+  const time = Date.parse(text ?? '');
+  return Number.isNaN(time) ? undefined : time;
+}
