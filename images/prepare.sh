@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs while an image is built: prepare.sh INTERPRETER
+# Runs while an image is built: prepare.sh PROGRAMS, which are words in one argument: the interpreter mostly.
 # Sees that the programs are there that a cell needs, and makes the user of the cells. Needs no network where nothing
 # is missing.
 set -eu
@@ -24,6 +24,8 @@ debian_package() {
     setsid) echo util-linux ;;
     env | head) echo coreutils ;;
     node) echo nodejs ;;
+    pip3) echo python3-pip ;;
+    update-ca-certificates) echo ca-certificates ;;
     bun) ;;
     *) echo "$1" ;;
   esac
@@ -34,6 +36,8 @@ alpine_package() {
     setsid) echo util-linux-misc ;;
     env | head) echo coreutils ;;
     node) echo nodejs ;;
+    pip3) echo py3-pip ;;
+    update-ca-certificates) echo ca-certificates ;;
     bun) ;;
     *) echo "$1" ;;
   esac

@@ -3,7 +3,14 @@ import { imageOf, type Language, type LanguageTable } from '../core/language.ts'
 import { dockerCommandFor } from '../drivers/docker/docker-command.ts';
 import { Engine } from '../drivers/docker/engine.ts';
 import { ImageStore, type BuiltImage, type ImageEntry } from '../drivers/docker/images.ts';
-import { BUILDABLE, isBuildable, toBuiltTag, type Buildable } from '../drivers/docker/recipe.ts';
+import {
+  BUILDABLE,
+  RECIPES as RECIPE_NAMES,
+  WORKER_IMAGE,
+  isBuildable,
+  toBuiltTag,
+  type Buildable,
+} from '../drivers/docker/recipe.ts';
 import type { OnProgress } from '../drivers/docker/shared-pulls.ts';
 import { openAppleStore } from './apple-images.ts';
 import type { Config } from './config.ts';
@@ -17,7 +24,7 @@ export function makeImageStore(engine: Engine, languages: LanguageTable): ImageS
 }
 
 export interface BuildOrder {
-  /** Recipes, or languages that have one. None means all recipes. */
+  /** Recipes, or languages that have one. None means all recipes that code runs in. */
   readonly names: readonly string[];
   readonly base?: string | undefined;
   readonly platform?: string | undefined;
@@ -33,7 +40,12 @@ export async function* buildImages(
   const names = toRecipes(order.names, languages);
   const { base, platform } = order;
   const { store } = await openStore(config, languages);
-  for (const name of names) yield await store.build({ name, base, platform }, onProgress);
+  for (const name of names) {
+    if (name === WORKER_IMAGE) {
+      const { buildWorkerImage } = await import('./fleet-image.ts');
+      yield await buildWorkerImage(config, { base, platform, onProgress });
+    } else yield await store.build({ name, base, platform }, onProgress);
+  }
 }
 
 function toRecipes(names: readonly string[], languages: LanguageTable): readonly Buildable[] {
@@ -46,9 +58,9 @@ function toRecipe(name: string, languages: LanguageTable): Buildable {
   if (recipe !== undefined && isBuildable(recipe)) return recipe;
   throw new HotcellError(
     'INVALID_REQUEST',
-    `there is no image ${name} to build${didYouMean(name, BUILDABLE)}`,
+    `there is no image ${name} to build${didYouMean(name, RECIPE_NAMES)}`,
     {
-      hint: `Name one of ${BUILDABLE.join(', ')}, or none to build them all.`,
+      hint: `Name one of ${BUILDABLE.join(', ')}, or none to build them all; or ${WORKER_IMAGE}.`,
     },
   );
 }
@@ -64,10 +76,31 @@ export interface LanguageImage {
 }
 
 /** The image that would be used for each language, and whether the engine has it. */
-export async function listImages(config: Config): Promise<LanguageImage[]> {
+export async function listImages(config: Config): Promise<readonly LanguageImage[]> {
+  return (await lookAtImages(config)).languages;
+}
+
+export interface ImageOverview {
+  readonly languages: readonly LanguageImage[];
+  /** Of the fleet; undefined where cells of workers are never made from images. */
+  readonly worker: ImageEntry | undefined;
+}
+
+export async function lookAtImages(config: Config): Promise<ImageOverview> {
   const languages = toLanguageTable(config.languages);
   const { store, command } = await openStore(config, languages);
   const entries = new Map((await store.list()).map((entry) => [entry.name, entry]));
+  return {
+    languages: listLanguages(languages, entries, command),
+    worker: entries.get(toBuiltTag(WORKER_IMAGE)),
+  };
+}
+
+function listLanguages(
+  languages: LanguageTable,
+  entries: ReadonlyMap<string, ImageEntry>,
+  command: string,
+): LanguageImage[] {
   return Object.entries(languages).map(([name, language]) => {
     const image = chooseImage(language, entries);
     const entry = image === undefined ? undefined : entries.get(image);

@@ -8,7 +8,7 @@ import { BUILT_IN_LANGUAGES } from '../../src/core/language.ts';
 import { findEndpoint } from '../../src/drivers/docker/endpoint.ts';
 import { Engine } from '../../src/drivers/docker/engine.ts';
 import { ImageStore } from '../../src/drivers/docker/images.ts';
-import { BUILDABLE, toBuiltTag, type Buildable } from '../../src/drivers/docker/recipe.ts';
+import { BUILDABLE, toBuiltTag } from '../../src/drivers/docker/recipe.ts';
 import { BASE_IMAGE, ensureBaseImage } from '../support/base-image.ts';
 import { engineApi, engineHost, whyNoEngine } from '../support/docker-engine.ts';
 import {
@@ -83,7 +83,7 @@ async function derive(tag: string, command: string): Promise<string> {
   return tag;
 }
 
-const PROGRAMS: Readonly<Record<Buildable, readonly string[]>> = {
+const PROGRAMS: Readonly<Record<(typeof BUILDABLE)[number], readonly string[]>> = {
   python: ['python3', '-c', 'print(6 * 7)'],
   ruby: ['ruby', '-e', 'puts 6 * 7'],
   node: ['node', '-p', '6 * 7'],
@@ -217,7 +217,7 @@ describe('hotcell build', () => {
     const { status, stdout, stderr } = await hotcell('build', name);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toBe(
-      `hotcell: ${message}\n  → Name one of python, ruby, node, bun, shell, bun-runner-base, or none to build them all.\n`,
+      `hotcell: ${message}\n  → Name one of python, ruby, node, bun, shell, bun-runner-base, or none to build them all; or mahabharatha-worker.\n`,
     );
   });
 

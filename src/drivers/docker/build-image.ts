@@ -1,5 +1,8 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { messageOf } from '../../core/errors.ts';
+import { toTarHead, toTarTail } from '../../lib/tar-archive.ts';
 import { BuildLog } from './build-log.ts';
 import { EngineRefusal, type Engine } from './engine.ts';
 import { EngineSilence, followEngineWork } from './engine-work.ts';
@@ -10,6 +13,14 @@ import type { Buildable, Recipe } from './recipe.ts';
 export const RECIPE_LABEL = 'hotcell.recipe';
 export const BASE_LABEL = 'hotcell.base';
 
+/** What a recipe needs beside its own files. */
+export interface BuildAddition {
+  /** A file of the host, by its name in the context. */
+  readonly name: string;
+  readonly path: string;
+  readonly buildArgs: Readonly<Record<string, string>>;
+}
+
 export interface ImageBuild {
   readonly name: Buildable;
   readonly recipe: Recipe;
@@ -17,21 +28,22 @@ export interface ImageBuild {
   readonly platform: string | undefined;
   readonly tag: string;
   readonly silenceMs: number;
+  readonly addition?: BuildAddition | undefined;
   onLine(line: string): void;
 }
 
 /** Builds one image. The base must be there: the engine is not asked to look for a newer one. */
 export async function buildImage(engine: Engine, build: ImageBuild): Promise<void> {
-  const { name, recipe, base, platform, tag, silenceMs } = build;
+  const { name, recipe, base, platform, tag, silenceMs, addition } = build;
   const log = new BuildLog((line) => build.onLine(line));
   try {
     await followEngineWork(engine, {
       what: `build ${tag}`,
       silenceMs,
       start: (docker, abortSignal) =>
-        docker.buildImage(Readable.from([recipe.context]), {
+        docker.buildImage(Readable.from(toContext(recipe, addition)), {
           t: tag,
-          buildargs: { BASE: base },
+          buildargs: { ...addition?.buildArgs, BASE: base },
           labels: { [RECIPE_LABEL]: recipe.hash, [BASE_LABEL]: base },
           ...(platform === undefined ? {} : { platform }),
           rm: true,
@@ -58,4 +70,14 @@ export async function buildImage(engine: Engine, build: ImageBuild): Promise<voi
       cause: error,
     });
   }
+}
+
+async function* toContext(recipe: Recipe, addition: BuildAddition | undefined): AsyncGenerator<Uint8Array> {
+  if (addition !== undefined) {
+    const { size } = await stat(addition.path);
+    yield toTarHead({ path: addition.name, mode: 0o644, size });
+    yield* createReadStream(addition.path) as AsyncIterable<Uint8Array>;
+    yield toTarTail(size);
+  }
+  yield recipe.context;
 }

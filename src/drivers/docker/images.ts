@@ -2,13 +2,13 @@ import type Docker from 'dockerode';
 import type { CellImage } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { LanguageTable } from '../../core/language.ts';
-import { RECIPE_LABEL, buildImage } from './build-image.ts';
+import { BASE_LABEL, RECIPE_LABEL, buildImage, type BuildAddition } from './build-image.ts';
 import { dockerCommandFor } from './docker-command.ts';
 import { isRefusal, type CallOptions, type Engine } from './engine.ts';
 import { parseImageName, type ImageName } from './image-name.ts';
 import { toPullError, type PullFailure } from './image-problem.ts';
 import { pullImage, whyNotPulled } from './pull-image.ts';
-import { BUILDABLE, OTHER_BASES, readRecipe, recipeOfTag, toBuiltTag, type Buildable } from './recipe.ts';
+import { OTHER_BASES, RECIPES, readRecipe, recipeOfTag, toBuiltTag, type Buildable } from './recipe.ts';
 import { SharedPulls, type OnProgress } from './shared-pulls.ts';
 import { isOfPlatform, toStoredImage, type StoredImage } from './stored-image.ts';
 
@@ -48,6 +48,8 @@ export interface BuildRequest {
   readonly base?: string | undefined;
   readonly platform?: string | undefined;
   readonly tag?: string | undefined;
+  /** Asked for when it is known which platform the image will be for. */
+  readonly addition?: ((platform: string) => Promise<BuildAddition>) | undefined;
 }
 
 interface PullOrder {
@@ -165,10 +167,15 @@ export class ImageStore {
     const { name, platform, tag = toBuiltTag(request.name) } = request;
     const recipe = await readRecipe(this.#options.recipes, name);
     const base = request.base ?? recipe.base;
-    await this.#ensureBase(base, { platform, setting: '--base', recipe: name }, onProgress);
+    const { platform: has } = await this.#ensureBase(
+      base,
+      { platform, setting: '--base', recipe: name },
+      onProgress,
+    );
+    const addition = await request.addition?.(platform ?? has);
     const onLine = (line: string): void => onProgress(`building ${tag}: ${line}`);
     const silenceMs = this.#options.buildSilenceMs;
-    await buildImage(this.#engine, { name, recipe, base, platform, tag, silenceMs, onLine });
+    await buildImage(this.#engine, { name, recipe, base, platform, tag, silenceMs, addition, onLine });
     // What was known to be missing may now be there.
     this.#pulls.forgetFailures();
     const stored = await this.find(tag);
@@ -177,20 +184,23 @@ export class ImageStore {
   }
 
   /** A base that is there is used as it is, so that a local one needs no registry. */
-  async #ensureBase(base: string, order: PullOrder, onProgress: OnProgress): Promise<void> {
+  async #ensureBase(base: string, order: PullOrder, onProgress: OnProgress): Promise<StoredImage> {
     const stored = await this.find(base);
-    const isThere = stored !== undefined && isOfPlatform(stored.platform, order.platform);
-    if (!isThere) await this.pull(base, onProgress, order);
+    if (stored !== undefined && isOfPlatform(stored.platform, order.platform)) return stored;
+    await this.pull(base, onProgress, order);
+    const pulled = await this.find(base);
+    if (pulled === undefined) throw new Error(`the engine has pulled ${base} and does not know it`);
+    return pulled;
   }
 
   /** Our own images and those that the languages name, whether or not the engine has them. */
   async list(): Promise<ImageEntry[]> {
     const named = Object.values(this.#options.languages).flatMap(({ image }) => image ?? []);
-    const names = [...new Set([...BUILDABLE.map(toBuiltTag), ...named])];
-    return Promise.all(names.map((name) => this.#describe(name)));
+    const names = [...new Set([...RECIPES.map(toBuiltTag), ...named])];
+    return Promise.all(names.map((name) => this.describe(name)));
   }
 
-  async #describe(name: string): Promise<ImageEntry> {
+  async describe(name: string): Promise<ImageEntry> {
     const recipe = recipeOfTag(name);
     const stored = await this.find(name);
     const outdated =
@@ -198,6 +208,27 @@ export class ImageStore {
       stored !== undefined &&
       stored.labels[RECIPE_LABEL] !== (await readRecipe(this.#options.recipes, recipe)).hash;
     return { name, stored, recipe, outdated, languages: this.#languagesOf(name) };
+  }
+
+  /**
+   * An image of ours that has been built from this recipe and base, and is younger than the base: building it again would
+   * make the same. Undefined otherwise.
+   */
+  async findCurrent({
+    name,
+    base,
+    platform,
+    tag = toBuiltTag(name),
+  }: BuildRequest): Promise<BuiltImage | undefined> {
+    const recipe = await readRecipe(this.#options.recipes, name);
+    const from = base ?? recipe.base;
+    const stored = await this.find(tag);
+    if (stored?.labels[RECIPE_LABEL] !== recipe.hash || stored.labels[BASE_LABEL] !== from) return undefined;
+    const below = await this.find(from);
+    const isOlder = below !== undefined && Date.parse(below.created) > Date.parse(stored.created);
+    return isOlder || !isOfPlatform(stored.platform, platform)
+      ? undefined
+      : { ...stored, name, image: tag, base: from };
   }
 
   #languagesOf(image: string): string[] {

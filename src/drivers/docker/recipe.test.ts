@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_LANGUAGES } from '../../core/language.ts';
-import { BUILDABLE, isBuildable, readRecipe, recipeOfTag, toBuiltTag } from './recipe.ts';
+import { BUILDABLE, RECIPES as NAMES, isBuildable, readRecipe, recipeOfTag, toBuiltTag } from './recipe.ts';
 
 const RECIPES = fileURLToPath(new URL('../../../images', import.meta.url));
 
-describe.each(BUILDABLE)('the recipe %s', (name) => {
+describe.each(NAMES)('the recipe %s', (name) => {
   test('has an official image as its base, and both files in its context', async () => {
     const { base, context } = await readRecipe(RECIPES, name);
     expect(base).toMatch(/^(python|ruby|node|oven\/bun|debian):[\w.-]+-slim$/);
@@ -18,7 +18,7 @@ describe.each(BUILDABLE)('the recipe %s', (name) => {
     const { hash } = await readRecipe(RECIPES, name);
     expect(hash).toMatch(/^sha256:[0-9a-f]{64}$/);
     expect((await readRecipe(RECIPES, name)).hash).toBe(hash);
-    const others = BUILDABLE.filter((other) => other !== name);
+    const others = NAMES.filter((other) => other !== name);
     expect(
       (await Promise.all(others.map((other) => readRecipe(RECIPES, other)))).map((one) => one.hash),
     ).not.toContain(hash);
@@ -33,6 +33,11 @@ describe.each(BUILDABLE)('the recipe %s', (name) => {
 test('[MC-05] the base of run_code has the name by which clients know it', () => {
   expect(toBuiltTag('bun-runner-base')).toBe('bun-runner-base:latest');
   expect(toBuiltTag('bun')).toBe('hotcell-bun:latest');
+});
+
+test('[FL-14] so has the image of the workers, which is not made together with the others', () => {
+  expect(toBuiltTag('mahabharatha-worker')).toBe('mahabharatha-worker:latest');
+  expect(BUILDABLE).not.toContain('mahabharatha-worker');
 });
 
 test('no other image is taken for one of ours', () => {

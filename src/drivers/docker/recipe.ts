@@ -3,20 +3,29 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toTar } from '../../lib/tar-archive.ts';
 
-/** The images that we can make, by their folder below images/. */
+/** The images that code runs in, by their folder below images/: what `hotcell build` makes unless it is told which. */
 export const BUILDABLE = ['python', 'ruby', 'node', 'bun', 'shell', 'bun-runner-base'] as const;
-export type Buildable = (typeof BUILDABLE)[number];
+
+/** Workers of the fleet are made from it. Not among the others: it needs an agent that has to be fetched first. */
+export const WORKER_IMAGE = 'mahabharatha-worker';
+
+/** The images that we can make. */
+export const RECIPES = [...BUILDABLE, WORKER_IMAGE] as const;
+export type Buildable = (typeof RECIPES)[number];
 
 export function isBuildable(name: string): name is Buildable {
-  return BUILDABLE.some((buildable) => buildable === name);
+  return RECIPES.some((buildable) => buildable === name);
 }
 
 /** Cells of `run_code` are made from it, and clients know it by this name. */
 export const RUNNER_BASE = 'bun-runner-base' satisfies Buildable;
 
+/** Images that others know by their own name. */
+const WELL_KNOWN: readonly string[] = [RUNNER_BASE, WORKER_IMAGE];
+
 /** What `hotcell build` calls the image that it makes from a recipe. */
 export function toBuiltTag(recipe: string): string {
-  return recipe === RUNNER_BASE ? `${RUNNER_BASE}:latest` : `hotcell-${recipe}:latest`;
+  return WELL_KNOWN.includes(recipe) ? `${recipe}:latest` : `hotcell-${recipe}:latest`;
 }
 
 /** Images of ours that will do as a base where the usual one would have to be pulled. */
@@ -26,7 +35,7 @@ export const OTHER_BASES: Readonly<Partial<Record<Buildable, string>>> = {
 
 /** The recipe whose image has this name, if it is one of ours. */
 export function recipeOfTag(image: string): Buildable | undefined {
-  return BUILDABLE.find((name) => image === toBuiltTag(name) || `${image}:latest` === toBuiltTag(name));
+  return RECIPES.find((name) => image === toBuiltTag(name) || `${image}:latest` === toBuiltTag(name));
 }
 
 export interface Recipe {
