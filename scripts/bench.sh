@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures: scripts/bench.sh [sessions|mcp] [ARGUMENT…]
+# Measures: scripts/bench.sh [sessions|mcp|fleet] [ARGUMENT…]
 set -euo pipefail
 unset CDPATH
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -20,8 +20,8 @@ if [[ ${1-} == sessions ]]; then
   shift
   # What a sync is compared with.
   command -v rsync >/dev/null 2>&1 || install_debian_packages ask rsync
-elif [[ ${1-} == mcp ]]; then
-  script=bench/mcp/main.ts
+elif [[ ${1-} == mcp || ${1-} == fleet ]]; then
+  script=bench/$1/main.ts
   shift
 fi
 exec "$NODE" --disable-warning=ExperimentalWarning "$script" "$@"

@@ -9,6 +9,7 @@ import { ERRORS } from '../src/core/errors.ts';
 import { BUILT_IN_LANGUAGES } from '../src/core/language.ts';
 import { makeOpenApi } from '../src/http/openapi.ts';
 import { driversPage } from './docs/drivers-page.ts';
+import { fleetFilesPage } from './docs/fleet-files-page.ts';
 import { code, page, plain, table } from './docs/markdown.ts';
 import { mcpToolsPage } from './docs/mcp-tools-page.ts';
 import { JsonSchema, allowedText, rowsOf, settingText } from './docs/schema-rows.ts';
@@ -171,6 +172,7 @@ const pages: Readonly<Record<string, string>> = {
   'configuration.md': configurationPage(),
   'drivers.md': await driversPage(),
   'errors.md': errorsPage(),
+  'fleet-files.md': fleetFilesPage(),
   'http-api.md': httpPage(),
   'languages.md': languagesPage(),
   'mcp-tools.md': await mcpToolsPage(),

@@ -40,7 +40,17 @@ describe('help', () => {
   test('[WB-03] --help names every command and gives examples', () => {
     const { status, stdout } = hotcell(['--help']);
     expect(status).toBe(0);
-    const commands = ['run', 'up|serve', 'session', 'build', 'doctor', 'languages', 'images', 'config'];
+    const commands = [
+      'run',
+      'up|serve',
+      'session',
+      'fleet',
+      'build',
+      'doctor',
+      'languages',
+      'images',
+      'config',
+    ];
     for (const word of [...commands, 'Examples:', 'Exit codes:']) {
       expect(stdout).toContain(word);
     }

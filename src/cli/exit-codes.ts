@@ -5,6 +5,8 @@ export const EXIT_CODES = {
   done: 0,
   /** `doctor` found that the chosen driver cannot serve. */
   unhealthy: 1,
+  /** A fleet that did not do all of its work, or cannot. */
+  fleet: 1,
   usage: 2,
   config: 78,
   ours: 125,
@@ -17,6 +19,14 @@ const EXIT_CODE_OF_ERROR = {
   CONFIG_INVALID: EXIT_CODES.config,
   INVALID_REQUEST: EXIT_CODES.usage,
   LANGUAGE_UNKNOWN: EXIT_CODES.usage,
+  FLEET_BUSY: EXIT_CODES.fleet,
+  FLEET_UNKNOWN: EXIT_CODES.fleet,
+  FLEET_STATE: EXIT_CODES.fleet,
+  FLEET_GIT: EXIT_CODES.fleet,
+  GRAPH_INVALID: EXIT_CODES.fleet,
+  AGENT_FAILED: EXIT_CODES.fleet,
+  TASKS_FAILED: EXIT_CODES.fleet,
+  MERGE_CONFLICT: EXIT_CODES.fleet,
   CANCELLED: EXIT_CODES.interrupted,
 } satisfies Partial<Record<ErrorCode, number>>;
 

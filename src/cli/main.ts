@@ -2,16 +2,20 @@ import { CommanderError } from 'commander';
 import { RunnerError } from '../client/runner-error.ts';
 import { toHotcellError } from '../core/errors.ts';
 import { EXIT_CODES, toExitCode } from './exit-codes.ts';
-import { makeProgram, type Outcome } from './program.ts';
+import { FLEET_PROGRAM, PROGRAM, makeFleetProgram, makeProgram, type Outcome } from './program.ts';
 import { renderError, type Failure } from './render/error.ts';
 import { HINTS } from './session/hints.ts';
 import { Terminal } from './terminal.ts';
 
 const terminal = new Terminal({ stdout: process.stdout, stderr: process.stderr });
 const outcome: Outcome = { exitCode: EXIT_CODES.done, debug: false };
-const words = process.argv.slice(2);
+const given = process.argv.slice(2);
+// Told by the launcher of that name.
+const isFleet = given[0] === FLEET_PROGRAM;
+const words = isFleet ? given.slice(1) : given;
 try {
-  await makeProgram(terminal, outcome).parseAsync(words, { from: 'user' });
+  const program = isFleet ? makeFleetProgram(terminal, outcome) : makeProgram(terminal, outcome);
+  await program.parseAsync(words, { from: 'user' });
 } catch (error) {
   outcome.exitCode = report(error);
 }
@@ -23,7 +27,11 @@ function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.usage;
   const known = error instanceof RunnerError ? withHint(error) : toHotcellError(error);
   const ours = words.includes('--') ? words.slice(0, words.indexOf('--')) : words;
-  renderError(terminal, known, { json: ours.includes('--json'), debug: outcome.debug });
+  renderError(terminal, known, {
+    program: isFleet ? FLEET_PROGRAM : PROGRAM,
+    json: ours.includes('--json'),
+    debug: outcome.debug,
+  });
   return toExitCode(known);
 }
 

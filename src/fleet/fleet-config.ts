@@ -155,13 +155,13 @@ export const FleetConfig = z.looseObject({
       container_memory_limit: Memory,
       container_cpu_limit: z.number().positive().max(1024).default(2),
       container_processes: z.int().min(16).max(100_000).default(1024),
+      container_open_files: z.int().min(64).max(1_048_576).default(4096),
       container_tmp: Memory.describe('size of /tmp, which is in memory'),
     })
     .prefault({}),
   logging: z
     .looseObject({
       level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
-      retain_days: z.number().min(0).default(7),
       ephemeral_retain_on_success: z
         .boolean()
         .default(true)

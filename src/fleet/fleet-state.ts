@@ -34,6 +34,8 @@ export const TaskState = z.looseObject({
   /** Of the worker: 0 done, 1 error, 2 checkpoint, 3 blocked, 4 escalation. */
   exit_code: z.int().nullish(),
   commit: z.string().nullish(),
+  /** How often its worker was lost. */
+  losses: z.int().optional(),
   /** What the commit changed, and what of that the task does not own. */
   changed_files: z.array(z.string()).optional(),
   foreign_files: z.array(z.string()).optional(),

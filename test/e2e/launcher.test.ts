@@ -88,6 +88,49 @@ describe('the launcher, where everything is installed', () => {
   });
 });
 
+describe('mahabharatha', () => {
+  const FLEET = join(LAUNCHER, '../mahabharatha');
+
+  test('[FL-01] is hotcell fleet under its own name, from any folder and through a link', () => {
+    symlinkSync(FLEET, join(folder, 'fleet'));
+    const { status, stdout, stderr } = launch('./fleet', ['--help']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toMatch(/^Usage: mahabharatha \[options\] \[command\]\n/);
+    const flow = ['init', 'plan', 'design', 'kurukshetra', 'status', 'logs', 'merge'];
+    const places = flow.map((word) => stdout.indexOf(`\n  mahabharatha ${word}`));
+    expect(places).toEqual(places.toSorted((left, right) => left - right));
+    expect(places[0]).toBeGreaterThan(0);
+    const group = launch(LAUNCHER, ['fleet', '--help']).stdout;
+    expect(group).toMatch(/^Usage: hotcell fleet /);
+    // The same commands.
+    const commands = (text: string): string[] =>
+      [...text.matchAll(/^ {2}(\S+) \[/gm)].map(([, name = '']) => name).filter((name) => name !== 'help');
+    expect(commands(stdout)).toContain('plan');
+    expect(commands(group)).toEqual(commands(stdout));
+  });
+
+  test('[FL-01] says its version, and mistakes under its own name', () => {
+    expect(launch(FLEET, ['--version'])).toEqual(launch(LAUNCHER, ['--version']));
+    expect(launch(FLEET, ['desing'])).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: "mahabharatha: unknown command 'desing'\n  → Did you mean design?\n",
+    });
+    expect(launch(FLEET, ['design', '--help']).stdout).toMatch(/^Usage: mahabharatha design /);
+    expect(launch(FLEET, ['init'])).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(/^mahabharatha: .* is in no git repository\n {2}→ /),
+    });
+  });
+
+  test('[FL-01] comes with the package', () => {
+    const { bin } = JSON.parse(readFileSync(join(LAUNCHER, '../package.json'), 'utf8')) as {
+      bin: Record<string, string>;
+    };
+    expect(bin['mahabharatha']).toBe('./mahabharatha');
+  });
+});
+
 describe('the launcher, before it installs anything', () => {
   const SETUP = join(LAUNCHER, '../scripts/setup.sh');
   test.each([

@@ -10,6 +10,7 @@ Examples:
   hotcell build python node
   hotcell build python --base my-python:3.12     from an image of yours; a local one needs no registry
   hotcell build ruby --platform linux/arm64
+  hotcell build mahabharatha-worker              for workers of the fleet; \`mahabharatha build\` has more options
 
 These drivers prefer what is built here to the image of the registry. An image has a user that
 is not root, the interpreter, and perl and bash, which cells need. \`hotcell images\` lists them.`;
@@ -24,7 +25,10 @@ export function addBuildCommand(program: Command, { terminal, outcome }: Command
   const command = program
     .command('build')
     .description('build the images of the docker driver')
-    .argument('[names...]', 'python, ruby, node, bun, shell, bun-runner-base; all unless given')
+    .argument(
+      '[names...]',
+      'python, ruby, node, bun, shell, bun-runner-base (all of these unless given), mahabharatha-worker',
+    )
     .option('--base <image>', 'image to build from, instead of the official one')
     .option('--platform <platform>', 'such as linux/arm64; that of the engine unless given')
     .option('--json', 'print JSON')

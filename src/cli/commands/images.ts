@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { LanguageImage } from '../../app/images.ts';
+import type { ImageOverview, LanguageImage } from '../../app/images.ts';
 import { toSizeText } from '../../lib/size-text.ts';
 import type { CommandContext } from '../program.ts';
 import { renderTable } from '../render/table.ts';
@@ -13,7 +13,8 @@ Examples:
   hotcell images --set docker.host=unix:///run/user/1000/docker.sock
 
 Shows the image that the docker or apple driver would use for each language: the one that \`hotcell build\`
-made, otherwise that of the setting languages.<name>.image, which is pulled when it is missing.`;
+made, otherwise that of the setting languages.<name>.image, which is pulled when it is missing. Without a
+language is the image of the fleet's workers, which \`mahabharatha build\` makes.`;
 
 interface Options extends SettingsOptions {
   readonly json?: true;
@@ -28,8 +29,8 @@ export function addImagesCommand(program: Command, { terminal, outcome }: Comman
     .action(async (options: Options) => {
       const { config } = await readSettings(options);
       outcome.debug = config.logLevel === 'debug';
-      const { listImages } = await import('../../app/images.ts');
-      const images = await listImages(config);
+      const { lookAtImages } = await import('../../app/images.ts');
+      const images = toRows(await lookAtImages(config));
       if (options.json === true) {
         terminal.json(images.map(toJson));
         return;
@@ -40,9 +41,19 @@ export function addImagesCommand(program: Command, { terminal, outcome }: Comman
   addSettingsOptions(command);
 }
 
-function toJson({ language, image, entry, commands }: LanguageImage): Record<string, unknown> {
+type Row = Omit<LanguageImage, 'language'> & { readonly language: string | undefined };
+
+function toRows({ languages, worker }: ImageOverview): Row[] {
+  if (worker === undefined) return [...languages];
+  return [
+    ...languages,
+    { language: undefined, image: worker.name, entry: worker, commands: ['mahabharatha build'] },
+  ];
+}
+
+function toJson({ language, image, entry, commands }: Row): Record<string, unknown> {
   return {
-    language,
+    language: language ?? null,
     image: image ?? null,
     present: entry?.stored !== undefined,
     built: entry?.recipe !== undefined,
@@ -54,7 +65,7 @@ function toJson({ language, image, entry, commands }: LanguageImage): Record<str
   };
 }
 
-function toRow({ language, image, entry, commands }: LanguageImage, paint: Terminal['paint']): string[] {
+function toRow({ language = '-', image, entry, commands }: Row, paint: Terminal['paint']): string[] {
   const stored = entry?.stored;
   const present = stored === undefined ? paint.red('no') : paint.green('yes');
   return [

@@ -13,7 +13,7 @@ export interface Failure extends Error {
 export function renderError(
   terminal: Terminal,
   error: Failure,
-  options: { json: boolean; debug: boolean },
+  options: { program?: string; json: boolean; debug: boolean },
 ): void {
   if (options.json) {
     const reply: ErrorReply = {
@@ -25,7 +25,7 @@ export function renderError(
     terminal.json(reply);
   }
   // SECURITY: a message may name files of a cell, and names may hold commands for the terminal.
-  terminal.note(`hotcell: ${toPrintable(error.message)}`);
+  terminal.note(`${options.program ?? 'hotcell'}: ${toPrintable(error.message)}`);
   for (const line of error.hint.split('\n')) terminal.note(`  → ${toPrintable(line)}`);
   if (options.debug) terminal.note(stackOf(error));
 }

@@ -1,0 +1,85 @@
+import { Option, type Command } from 'commander';
+import { toSizeText } from '../../lib/size-text.ts';
+import { usageError } from '../exit-codes.ts';
+import type { CommandContext } from '../program.ts';
+import { ProgressLine } from '../progress-line.ts';
+import { readSettings } from '../settings-options.ts';
+
+const EXAMPLES = `
+Examples:
+  mahabharatha build
+  mahabharatha build --base my-node:24          from an image of yours; a local one needs no registry
+  mahabharatha build --platform linux/arm64
+  mahabharatha build --agent-version 2.1.300    another Claude Code than the one that was tried
+  mahabharatha build --driver oci               for cells without images: installs Claude Code once
+
+The npm of this machine fetches Claude Code, with the registry, certificates and proxies that it is set to; the
+build itself needs a network only for what the base lacks of node, npm, git, python3, pip and certificates.
+What is there already is not built again.`;
+
+interface Options {
+  readonly base?: string;
+  readonly platform?: string;
+  readonly agentVersion?: string;
+  readonly driver: 'docker' | 'oci';
+  readonly rebuild?: true;
+  readonly config?: string;
+  readonly json?: true;
+}
+
+export function addFleetBuildCommand(parent: Command, { terminal, outcome }: CommandContext): void {
+  parent
+    .command('build')
+    .description('make what workers run in: the image mahabharatha-worker, with Claude Code inside')
+    .option('--base <image>', 'image to build from, instead of node:24-slim')
+    .option('--platform <platform>', 'such as linux/arm64; that of the engine unless given')
+    .option('--agent-version <version>', 'of Claude Code; the one that was tried unless given')
+    .addOption(
+      new Option('--driver <name>', 'what makes the cells').choices(['docker', 'oci']).default('docker'),
+    )
+    .option('--rebuild', 'build it even if it is there')
+    .option('--docker', 'the image: what is meant anyway')
+    .option('--config <file>', 'settings of hotcell, for docker.host')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: Options) => {
+      if (options.driver === 'oci' && (options.base ?? options.platform) !== undefined)
+        throw usageError('cells of the driver oci have no image', 'Leave out --base and --platform.');
+      const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
+      outcome.debug = config.logLevel === 'debug';
+      const { buildWorkerImage, installAgentFolder } = await import('../../app/fleet-image.ts');
+      using progress = new ProgressLine(terminal);
+      const onProgress = (text: string): void => progress.show(`mahabharatha: ${text}`);
+      if (options.driver === 'oci') {
+        const installed = await installAgentFolder(onProgress, options.agentVersion);
+        progress.clear();
+        const { folder, version, wasThere } = installed;
+        if (options.json === true)
+          terminal.json({ driver: 'oci', folder, agent_version: version, was_there: wasThere });
+        else
+          terminal.line(
+            `${terminal.paint.green('✓')} Claude Code ${version} ${wasThere ? 'is there' : 'installed'}: ${folder}`,
+          );
+        return;
+      }
+      const { base, platform, agentVersion, rebuild } = options;
+      const built = await buildWorkerImage(config, { base, platform, agentVersion, rebuild, onProgress });
+      progress.clear();
+      if (options.json === true) {
+        terminal.json({
+          driver: 'docker',
+          image: built.image,
+          id: built.id,
+          base: built.base,
+          platform: built.platform,
+          size_bytes: built.sizeBytes,
+          agent_version: built.agentVersion,
+          was_there: built.wasThere,
+        });
+        return;
+      }
+      const what = `${built.image} from ${built.base} with Claude Code ${built.agentVersion}`;
+      const note = built.wasThere ? 'as it was' : toSizeText(built.sizeBytes);
+      terminal.line(`${terminal.paint.green('✓')} ${what}, ${note}`);
+    });
+}

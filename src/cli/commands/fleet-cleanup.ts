@@ -1,0 +1,118 @@
+import type { Command } from 'commander';
+import type { CleanUpPlan, CleanUpWish } from '../../fleet/clean-up.ts';
+import type { FleetPaths } from '../../fleet/names.ts';
+import { usageError } from '../exit-codes.ts';
+import { confirm } from '../fleet/confirm.ts';
+import { renderCleanUp } from '../fleet/render-clean-up.ts';
+import { openFeature } from '../fleet/open-feature.ts';
+import type { CommandContext } from '../program.ts';
+import { readSettings } from '../settings-options.ts';
+import { SlowNote } from '../slow-note.ts';
+import { makeTerminalLog } from '../terminal-log.ts';
+import type { Terminal } from '../terminal.ts';
+
+const EXAMPLES = `
+Examples:
+  mahabharatha cleanup --dry-run                   what would go, and what would stay and why
+  mahabharatha cleanup --feature shop --keep-logs
+  mahabharatha cleanup --all --yes
+
+Removes cells, worktrees, private folders of the cells, the state, logs, and branches whose commits are all
+in the target or in the feature branch. Branches with commits that are nowhere else stay and are named;
+--force removes them, too, and prints their commits. Specs in .gsd and the configuration always stay.
+A feature that somebody works on is refused.`;
+
+interface Options {
+  readonly feature?: string;
+  readonly all?: true;
+  readonly keepLogs?: true;
+  readonly keepBranches?: true;
+  readonly force?: true;
+  readonly dryRun?: true;
+  readonly yes?: true;
+  readonly config?: string;
+  readonly json?: true;
+}
+
+export function addFleetCleanupCommand(fleet: Command, context: CommandContext): void {
+  fleet
+    .command('cleanup')
+    .description('remove what a fleet left behind; specs and commits stay')
+    .option('-f, --feature <name>', 'the feature; the current one unless given')
+    .option('--all', 'all features of this repository')
+    .option('--keep-logs', 'leave logs, artifacts of tasks and events')
+    .option('--keep-branches', 'leave all branches')
+    .option('--force', 'also branches with commits that are nowhere else')
+    .option('--dry-run', 'say what would go, and do nothing')
+    .option('-y, --yes', 'do not ask')
+    .option('--config <file>', 'settings of hotcell, for docker.host and the like')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action((options: Options) => runCleanUp(options, context));
+}
+
+async function runCleanUp(options: Options, { terminal, outcome }: CommandContext): Promise<void> {
+  if (options.all === true && options.feature !== undefined)
+    throw usageError('--all means every feature, --feature one', 'Use one of them.');
+  const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
+  outcome.debug = config.logLevel === 'debug';
+  const [{ cleanUp, planCleanUp }, { HostGit }, { readFleetEnvironment }] = await Promise.all([
+    import('../../fleet/clean-up.ts'),
+    import('../../fleet/git/host-git.ts'),
+    import('../../app/fleet-environment.ts'),
+  ]);
+  const features = await findFeatures(options, terminal);
+  const [first] = features;
+  if (first === undefined) {
+    terminal.note('mahabharatha: there is nothing to clean up');
+    return;
+  }
+  const git = await HostGit.open(first.root, readFleetEnvironment().variables);
+  const wish: CleanUpWish = {
+    keepLogs: options.keepLogs === true,
+    keepBranches: options.keepBranches === true,
+    force: options.force === true,
+  };
+  const plans = await planCleanUp(git, features, wish);
+  if (options.dryRun === true) {
+    show(plans, [], { isDone: false, json: options.json === true }, terminal);
+    return;
+  }
+  if (options.yes !== true) {
+    if (terminal.stderr.isTTY)
+      for (const line of renderCleanUp(plans, [], terminal.paint)) terminal.note(line);
+    await confirm(`Remove this of ${features.map(({ feature }) => feature).join(', ')}?`, terminal);
+  }
+  using slow = new SlowNote(terminal);
+  slow.tell(() => 'cleans up');
+  const log = makeTerminalLog(config.logLevel === 'debug' ? 'debug' : 'warn', terminal);
+  const reclaim = async (): Promise<string[]> =>
+    (await import('../../app/open-fleet.ts')).reclaimFleetCells(config, log);
+  const done = await cleanUp({ git, reclaim }, features, wish);
+  show(done.plans, done.removedCells, { isDone: true, json: options.json === true }, terminal);
+}
+
+async function findFeatures({ all, feature }: Options, terminal: Terminal): Promise<FleetPaths[]> {
+  if (all !== true) return [(await openFeature(feature, terminal)).paths];
+  const [{ findRepositoryRoot }, { fleetPaths }, { listAllFeatures }] = await Promise.all([
+    import('../../fleet/find-root.ts'),
+    import('../../fleet/names.ts'),
+    import('../../fleet/clean-up.ts'),
+  ]);
+  const root = findRepositoryRoot(process.cwd());
+  return (await listAllFeatures(root)).map((name) => fleetPaths(root, name));
+}
+
+function show(
+  plans: readonly CleanUpPlan[],
+  cells: readonly string[],
+  how: { readonly isDone: boolean; readonly json: boolean },
+  terminal: Terminal,
+): void {
+  if (how.json) {
+    terminal.json({ done: how.isDone, features: plans, removed_cells: cells });
+    return;
+  }
+  for (const line of renderCleanUp(plans, cells, terminal.paint)) terminal.line(line);
+  terminal.note(how.isDone ? 'mahabharatha: cleaned up' : 'mahabharatha: nothing was done (--dry-run)');
+}

@@ -1,0 +1,74 @@
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import type { CommandContext } from '../program.ts';
+import { leadFleet, type LeadOptions } from '../fleet/lead-fleet.ts';
+import { showPlan } from '../fleet/show-plan.ts';
+
+const EXAMPLES = `
+Examples:
+  mahabharatha kurukshetra --dry-run              who would do what, and in what mode
+  mahabharatha kurukshetra --what-if              how long with more or fewer workers
+  mahabharatha kurukshetra --workers 4
+  mahabharatha kurukshetra --mode container --driver oci
+  mahabharatha kurukshetra --mode subprocess      no walls, and nothing to install
+  mahabharatha kurukshetra --level 1              stop after the first level
+
+Every worker has a cell (mode container) or a process (mode subprocess), a worktree below
+.mahabharatha-worktrees and a branch mahabharatha/FEATURE/worker-N. After each level their branches are merged into
+mahabharatha/FEATURE/staging and the gates run. Your own branch is touched only by \`mahabharatha merge\`.
+Ctrl-C, \`mahabharatha stop\` and even kill -9 lose no commit: \`mahabharatha resume\` goes on.
+
+Exit codes: 0 all done, 1 a person is needed (it says why, and what to do), 2 usage, 130 interrupted.`;
+
+interface Options extends LeadOptions {
+  readonly dryRun?: true;
+  readonly whatIf?: true;
+}
+
+export function addFleetKurukshetraCommand(parent: Command, context: CommandContext): void {
+  const command = parent
+    .command('kurukshetra')
+    .alias('rush')
+    .description('set the workers to the tasks of a feature')
+    .option('--dry-run', 'show the plan and the mode, and do nothing')
+    .option('--what-if', 'show how long it would take with other numbers of workers, and do nothing')
+    .option('--resume', 'go on with what was begun, as `mahabharatha resume`')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: Options & { readonly resume?: true }) => {
+      if (options.dryRun === true || options.whatIf === true) return showPlan(context, options);
+      await leadFleet(context, options, options.resume === true);
+    });
+  addLeadOptions(command);
+}
+
+/** What `kurukshetra` and `resume` have in common. */
+export function addLeadOptions(command: Command): Command {
+  return command
+    .option('-f, --feature <name>', 'the feature; the current one unless given')
+    .option(
+      '-w, --workers <count>',
+      'how many; workers.max_concurrent of the configuration unless given',
+      toCount,
+    )
+    .addOption(
+      new Option('-m, --mode <mode>', 'container (cells), subprocess (no walls) or auto').choices([
+        'subprocess',
+        'container',
+        'auto',
+      ]),
+    )
+    .addOption(new Option('--driver <name>', 'what makes the cells').choices(['auto', 'docker', 'oci']))
+    .option('--auto-build', 'build the image of the workers if the engine does not have it')
+    .option('-g, --task-graph <file>', 'the task graph; found by itself unless given')
+    .option('-l, --level <number>', 'stop after this level', toCount)
+    .option('--timeout <seconds>', 'stop after this time; `resume` goes on', toCount)
+    .option('--config <file>', 'settings of hotcell, for docker.host, runtime and the like')
+    .option('--json', 'print the final report as JSON')
+    .option('-v, --verbose', 'say more on the way');
+}
+
+function toCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1 || count > 1_000_000)
+    throw new InvalidArgumentError('It must be a whole number from 1 on.');
+  return count;
+}

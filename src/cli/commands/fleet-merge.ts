@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import { toPrintable } from '../render/printable.ts';
+import type { CommandContext } from '../program.ts';
+
+const EXAMPLES = `
+Examples:
+  mahabharatha merge --dry-run                 what would be merged
+  mahabharatha merge                           into the branch that the feature began on
+  mahabharatha merge --target develop
+
+Merges mahabharatha/FEATURE/staging, the result of all levels so far, into the target. It is the only command that
+touches a branch of yours. A conflict changes nothing and is told with the commands that resolve it.`;
+
+interface Options {
+  readonly feature?: string;
+  readonly target?: string;
+  readonly dryRun?: true;
+  readonly force?: true;
+  readonly json?: true;
+}
+
+export function addFleetMergeCommand(parent: Command, { terminal }: CommandContext): void {
+  parent
+    .command('merge')
+    .description('carry the result of a feature into your branch')
+    .option('-f, --feature <name>', 'the feature; the current one unless given')
+    .option(
+      '-t, --target <branch>',
+      'the branch to merge into; the one that the feature began on unless given',
+    )
+    .option('--force', 'also while levels are open')
+    .option('--dry-run', 'show what would be merged, and do nothing')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: Options) => {
+      const { mergeFleet } = await import('../../app/merge-fleet.ts');
+      const merged = await mergeFleet({
+        folder: process.cwd(),
+        feature: options.feature,
+        target: options.target,
+        force: options.force === true,
+        dryRun: options.dryRun === true,
+      });
+      if (options.json === true) {
+        terminal.json(merged);
+        return;
+      }
+      const { branch, target, commits, commit } = merged;
+      for (const line of commits) terminal.line(`  ${toPrintable(line)}`);
+      if (options.dryRun === true)
+        terminal.line(`${commits.length} commits of ${branch} would be merged into ${target}.`);
+      else if (commits.length === 0) terminal.line(`${target} has all of ${branch} already.`);
+      else
+        terminal.line(
+          `${terminal.paint.green('✓')} ${branch} is merged into ${target}: ${commit?.slice(0, 12) ?? ''}`,
+        );
+    });
+}

@@ -1,0 +1,38 @@
+import type { OpenPlanning } from '../../app/fleet-planning.ts';
+import { HotcellError } from '../../core/errors.ts';
+import type { AgentReply } from '../../fleet/planning/ask-agent.ts';
+import { listenForStop } from '../listen-for-stop.ts';
+import type { CommandContext } from '../program.ts';
+import { readSettings } from '../settings-options.ts';
+import { makeTerminalLog } from '../terminal-log.ts';
+import type { AgentOptions } from './agent-options.ts';
+
+export interface Asking extends CommandContext {
+  readonly planning: OpenPlanning;
+  readonly options: AgentOptions;
+  readonly onProgress: (text: string) => void;
+}
+
+/** Asks the agent of this repository, in a cell as workers have them. Ctrl-C ends the agent and removes the cell. */
+export async function askAgent(asking: Asking, prompt: string): Promise<AgentReply> {
+  const { planning, options, terminal, outcome, onProgress } = asking;
+  const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
+  outcome.debug = config.logLevel === 'debug';
+  const { askAgentOnce } = await import('../../app/ask-agent.ts');
+  const { mode, driver, autoBuild } = options;
+  const wish = {
+    ...(mode === undefined ? {} : { mode }),
+    ...(driver === undefined ? {} : { driver }),
+    autoBuild: autoBuild === true,
+  };
+  using stop = listenForStop(terminal);
+  const { root, feature } = planning;
+  const log = makeTerminalLog(config.logLevel, terminal);
+  const reply = await askAgentOnce(
+    config,
+    { root, feature, prompt, wish, signal: stop.signal, onNote: onProgress },
+    { log, onProgress },
+  );
+  if (stop.exitCode() !== undefined) throw new HotcellError('CANCELLED', 'the agent was ended');
+  return reply;
+}

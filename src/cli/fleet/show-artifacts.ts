@@ -1,0 +1,39 @@
+import { createReadStream, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { HotcellError } from '../../core/errors.ts';
+import { ARTIFACT_FILES } from '../../fleet/logs/task-artifacts.ts';
+import { taskFolder } from '../../fleet/names.ts';
+import { Task } from '../../fleet/task-graph.ts';
+import { toPrintable } from '../render/printable.ts';
+import type { Terminal } from '../terminal.ts';
+import type { OpenFeature } from './open-feature.ts';
+
+/** Prints what is kept of a task, file after file. */
+export async function showArtifacts({ paths }: OpenFeature, task: string, terminal: Terminal): Promise<void> {
+  // SECURITY: it becomes part of a path.
+  const id = Task.shape.id.safeParse(task);
+  const files = id.success
+    ? Object.values(ARTIFACT_FILES)
+        .map((name) => join(taskFolder(paths, id.data), name))
+        .filter((file) => existsSync(file))
+    : [];
+  if (files.length === 0) {
+    throw new HotcellError('FLEET_UNKNOWN', `nothing is kept of task ${JSON.stringify(task)}`, {
+      hint: `mahabharatha status --feature ${paths.feature} --tasks lists the tasks; logging.ephemeral_retain_on_success keeps what is complete.`,
+    });
+  }
+  for (const file of files) {
+    terminal.line(terminal.paint.bold(`==> ${toPrintable(file)} <==`));
+    await print(file, terminal);
+    terminal.line('');
+  }
+}
+
+async function print(file: string, terminal: Terminal): Promise<void> {
+  for await (const chunk of createReadStream(file, { encoding: 'utf8' })) {
+    if (terminal.unread.aborted) return;
+    // SECURITY: what an agent printed may hold commands for the terminal.
+    const text = toPrintable(String(chunk).replaceAll('\r\n', '\n'));
+    if (!terminal.stdout.write(text)) await new Promise((resolve) => terminal.stdout.write('', resolve));
+  }
+}

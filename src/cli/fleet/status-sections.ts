@@ -1,0 +1,152 @@
+import type { LevelView, StatusView, TaskView, WorkerView } from '../../fleet/status/status-view.ts';
+import { renderTable } from '../render/table.ts';
+import type { Terminal } from '../terminal.ts';
+import { toDurationText } from './duration-text.ts';
+import { oneLine } from './one-line.ts';
+
+type Paints = Terminal['paint'];
+const BAR_WIDTH = 24;
+const SHORT_HASH = 10;
+
+export function renderHead(view: StatusView, paint: Paints): string[] {
+  const { progress, orchestrator } = view;
+  const share = progress.total === 0 ? 0 : progress.complete / progress.total;
+  const full = Math.round(share * BAR_WIDTH);
+  const counts = [
+    `${progress.complete} of ${progress.total} tasks`,
+    ...(progress.running > 0 ? [`${progress.running} running`] : []),
+    ...(progress.waiting > 0 ? [`${progress.waiting} waiting`] : []),
+    ...(progress.failed > 0 ? [paint.red(`${progress.failed} failed`)] : []),
+    ...(progress.blocked > 0 ? [paint.yellow(`${progress.blocked} blocked`)] : []),
+  ];
+  const times = [
+    ...(view.elapsedMs === undefined ? [] : [`since ${toDurationText(view.elapsedMs)}`]),
+    ...(view.remainingMs === undefined ? [] : [`about ${toDurationText(view.remainingMs)} left`]),
+  ];
+  const facts = [
+    paintRun(view.runState, paint),
+    ...(view.mode === undefined ? [] : [`mode ${oneLine(view.mode)}`]),
+    ...(orchestrator === undefined ? [] : [`process ${orchestrator.pid}`]),
+    ...times,
+  ];
+  return [
+    `${paint.bold(oneLine(view.feature))}  ${facts.join(', ')}`,
+    `${paint.green('█'.repeat(full))}${paint.dim('░'.repeat(BAR_WIDTH - full))} ${Math.floor(share * 100)} %  ${counts.join(', ')}`,
+  ];
+}
+
+function paintRun(runState: StatusView['runState'], paint: Paints): string {
+  switch (runState) {
+    case 'running':
+    case 'complete':
+      return paint.green(runState);
+    case 'failed':
+      return paint.red(runState);
+    case 'stopping':
+    case 'paused':
+    case 'stopped':
+      return paint.yellow(runState);
+    default:
+      return runState satisfies never;
+  }
+}
+
+export function renderLevels(levels: readonly LevelView[], paint: Paints): string[] {
+  if (levels.length === 0) return [];
+  const rows = levels.map((level) => [
+    `  ${level.level}`,
+    oneLine(level.name ?? '', 30),
+    paintStatus(level.status, paint),
+    `${level.complete}/${level.total}`,
+    level.mergeStatus ?? '',
+    level.mergeCommit?.slice(0, SHORT_HASH) ?? '',
+  ]);
+  return toLines([['  LEVEL', 'NAME', 'STATUS', 'TASKS', 'MERGE', 'COMMIT'], ...rows]);
+}
+
+export function renderWorkers(workers: readonly WorkerView[], paint: Paints): string[] {
+  if (workers.length === 0) return [];
+  const rows = workers.map((worker) => [
+    `  ${worker.worker}`,
+    paintStatus(worker.status, paint),
+    oneLine(worker.task ?? ''),
+    worker.busyMs === undefined ? '' : toDurationText(worker.busyMs),
+    String(worker.completed),
+    worker.restarts > 0 ? String(worker.restarts) : '',
+    oneLine(worker.cell ?? ''),
+  ]);
+  return toLines([['  WORKER', 'STATUS', 'TASK', 'SINCE', 'DONE', 'RESTARTS', 'CELL'], ...rows]);
+}
+
+export function renderTasks(tasks: readonly TaskView[], paint: Paints): string[] {
+  if (tasks.length === 0) return [];
+  const rows = tasks.map((task) => [
+    `  ${oneLine(task.id)}`,
+    task.level === undefined ? '' : String(task.level),
+    paintStatus(task.status, paint),
+    task.worker === undefined ? '' : String(task.worker),
+    task.attempts > 1 ? String(task.attempts) : '',
+    timeOf(task),
+    oneLine(task.title),
+  ]);
+  return toLines([['  TASK', 'LEVEL', 'STATUS', 'WORKER', 'ATTEMPTS', 'TIME', 'TITLE'], ...rows]);
+}
+
+function timeOf({ durationMs, retryInMs }: TaskView): string {
+  if (retryInMs !== undefined) return `again in ${toDurationText(retryInMs)}`;
+  return durationMs === undefined ? '' : toDurationText(durationMs);
+}
+
+export function renderCommits(tasks: readonly TaskView[]): string[] {
+  const rows = tasks
+    .filter(({ status, commit }) => status === 'complete' && commit !== undefined)
+    .map((task) => [
+      `  ${oneLine(task.commit ?? '').slice(0, 2 * SHORT_HASH)}`,
+      oneLine(task.id),
+      task.worker === undefined ? '' : String(task.worker),
+      task.changedFiles === undefined ? '' : String(task.changedFiles),
+      oneLine(task.title),
+    ]);
+  return rows.length === 0
+    ? ['  no task is committed yet']
+    : toLines([['  COMMIT', 'TASK', 'WORKER', 'FILES', 'TITLE'], ...rows]);
+}
+
+export function renderAttention(attention: StatusView['attention'], paint: Paints): string[] {
+  return attention.flatMap(({ kind, text, instructions }) => [
+    `${kind === 'stopped' || kind === 'worker' ? paint.yellow('!') : paint.red('✗')} ${oneLine(text, 400)}`,
+    ...instructions.map((line) => `    → ${oneLine(line, 400)}`),
+  ]);
+}
+
+/** Of tasks, workers and levels. */
+export function paintStatus(status: string, paint: Paints): string {
+  const text = oneLine(status);
+  switch (status) {
+    case 'complete':
+    case 'ready':
+      return paint.green(text);
+    case 'failed':
+    case 'conflict':
+    case 'crashed':
+    case 'stalled':
+    case 'gone':
+      return paint.red(text);
+    case 'blocked':
+    case 'paused':
+    case 'waiting_retry':
+    case 'stopping':
+      return paint.yellow(text);
+    case 'pending':
+    case 'todo':
+    case 'idle':
+    case 'stopped':
+      return paint.dim(text);
+    default:
+      return text;
+  }
+}
+
+function toLines(rows: readonly (readonly string[])[]): string[] {
+  return renderTable(rows).split('\n');
+}

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { toStatusJson } from '../../fleet/status/status-json.ts';
+import type { StatusView } from '../../fleet/status/status-view.ts';
+import { EXIT_CODES } from '../exit-codes.ts';
+import { listenForStop } from '../listen-for-stop.ts';
+import type { Terminal } from '../terminal.ts';
+import { LiveScreen } from './live-screen.ts';
+import { FleetWatcher, type Look } from './look-at-fleet.ts';
+import type { OpenFeature } from './open-feature.ts';
+import { renderStatus, type StatusSections } from './render-status.ts';
+import { describeChanges } from './status-changes.ts';
+
+interface WatchWish {
+  readonly sections: StatusSections;
+  readonly json: boolean;
+  readonly intervalMs: number;
+}
+
+/** Until the run ends or the user has seen enough. Returns the exit code. */
+export async function watchStatus(open: OpenFeature, wish: WatchWish, terminal: Terminal): Promise<number> {
+  using stop = listenForStop(terminal);
+  const watcher = new FleetWatcher(open);
+  const render = (view: StatusView): string[] => renderStatus(view, wish.sections, terminal.paint);
+  let last = await watcher.look();
+  {
+    using output = makeOutput(terminal, wish, render);
+    output.show(last, undefined);
+    let wasRunning = isRunning(last);
+    while (last.view.runState !== 'complete') {
+      if (!(await pause(wish.intervalMs, stop.signal))) return stop.exitCode() ?? EXIT_CODES.done;
+      const now = await watcher.look();
+      output.show(now, last);
+      last = now;
+      if (wasRunning && !isRunning(now)) break;
+      wasRunning = isRunning(now);
+    }
+  }
+  // The second screen is gone; how it ended stays to be seen.
+  if (isLive(terminal, wish)) for (const line of render(last.view)) terminal.line(line);
+  return last.view.runState === 'complete' ? EXIT_CODES.done : EXIT_CODES.fleet;
+}
+
+interface Output extends Disposable {
+  show(now: Look, before: Look | undefined): void;
+}
+
+function makeOutput(terminal: Terminal, wish: WatchWish, render: (view: StatusView) => string[]): Output {
+  if (wish.json) return makeJsonLines(terminal);
+  if (isLive(terminal, wish)) {
+    const screen = new LiveScreen(terminal);
+    return {
+      show: ({ view }) => screen.show(render(view)),
+      [Symbol.dispose]: () => screen[Symbol.dispose](),
+    };
+  }
+  return {
+    show: ({ view }, before) => {
+      const lines = before === undefined ? render(view) : describeChanges(before.view, view).map(stamp);
+      for (const line of lines) terminal.line(line);
+    },
+    [Symbol.dispose]() {},
+  };
+}
+
+/** One object a line, whenever something but the time has changed. */
+function makeJsonLines(terminal: Terminal): Output {
+  let told = '';
+  return {
+    show: ({ state, view }) => {
+      const object = toStatusJson(state, view);
+      const words = JSON.stringify({ ...object, elapsed_ms: null, estimated_remaining_ms: null });
+      if (words !== told) terminal.line(JSON.stringify(object));
+      told = words;
+    },
+    [Symbol.dispose]() {},
+  };
+}
+
+function isLive(terminal: Terminal, { json }: WatchWish): boolean {
+  return !json && terminal.stdout.isTTY;
+}
+
+function isRunning({ view }: Look): boolean {
+  return view.orchestrator !== undefined;
+}
+
+function stamp(line: string): string {
+  return `${new Date().toISOString().slice(11, 19)} ${line}`;
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
+  return sleep(ms, true, { signal }).catch(() => false);
+}

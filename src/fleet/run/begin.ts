@@ -1,0 +1,98 @@
+import { HotcellError } from '../../core/errors.ts';
+import type { FleetState } from '../fleet-state.ts';
+import { lineOf, type HostGit } from '../git/host-git.ts';
+import type { FleetPaths } from '../names.ts';
+import { appendEvent, type StateStore } from '../state/state-store.ts';
+import type { TaskGraph } from '../task-graph.ts';
+import { requeueActive } from './board.ts';
+import { findFinished } from './recover.ts';
+
+export interface Begin {
+  readonly paths: FleetPaths;
+  readonly graph: TaskGraph;
+  /** Of the file, for people. */
+  readonly graphPath: string;
+  readonly git: HostGit;
+  readonly store: StateStore;
+  readonly mode: string;
+  readonly reason: string;
+  /** Go on with what there is. */
+  readonly resume: boolean;
+}
+
+/** The state of a first start, or that of an earlier one, made ready to go on. Precondition: no other orchestrator lives. */
+export async function beginState(begin: Begin): Promise<FleetState> {
+  const { store, paths, mode, reason } = begin;
+  const before = store.read();
+  if (before === undefined) return store.create(await toFirstState(begin));
+  if (!begin.resume)
+    throw new HotcellError(
+      'INVALID_REQUEST',
+      `feature ${paths.feature} was begun before, at ${before.started_at}`,
+      {
+        hint: `Go on with mahabharatha resume --feature ${paths.feature}, or clear it away with mahabharatha cleanup --feature ${paths.feature}.`,
+      },
+    );
+  const finished = await findFinished(begin.git, before);
+  const fresh = (before.base_commit ?? undefined) === undefined ? await toFirstState(begin) : undefined;
+  return store.update((state) => {
+    const time = new Date().toISOString();
+    for (const change of finished) change(state, time);
+    requeueActive(state, time);
+    addTasks(state, begin.graph, time);
+    for (const worker of Object.values(state.workers))
+      Object.assign(worker, {
+        status: 'stopped',
+        current_task: null,
+        container_id: null,
+        stop_requested: false,
+      });
+    Object.assign(state, { paused: false, error: null, finished_at: null, mode, mode_reason: reason });
+    // A state that another program began knows no base.
+    if (fresh !== undefined)
+      Object.assign(state, { base_commit: fresh.base_commit, target_branch: fresh.target_branch });
+    appendEvent(state, 'rush_resumed', { mode });
+    return structuredClone(state);
+  });
+}
+
+async function toFirstState({ paths, graph, graphPath, git, mode, reason }: Begin): Promise<FleetState> {
+  const time = new Date().toISOString();
+  const base = lineOf(await git.run(['rev-parse', '--verify', 'HEAD^{commit}']));
+  // A detached HEAD has no name; `merge` then has to be told where to.
+  const { stdout: branch } = await git.attempt(['symbolic-ref', '--quiet', '--short', 'HEAD']);
+  const state: FleetState = {
+    feature: paths.feature,
+    started_at: time,
+    current_level: 0,
+    tasks: {},
+    workers: {},
+    levels: {},
+    execution_log: [],
+    paused: false,
+    error: null,
+    mode,
+    mode_reason: reason,
+    base_commit: base,
+    target_branch: branch.trim() === '' ? null : branch.trim(),
+    task_graph: graphPath,
+  };
+  addTasks(state, graph, time);
+  appendEvent(state, 'rush_started', { mode, base });
+  return state;
+}
+
+/** Also what was added to the graph since. */
+function addTasks(state: FleetState, { tasks }: TaskGraph, time: string): void {
+  for (const { id, level } of tasks) {
+    const before = state.tasks[id];
+    state.tasks[id] =
+      before === undefined
+        ? { status: 'pending', level, retry_count: 0, updated_at: time }
+        : { ...before, level };
+    state.levels[String(level)] ??= { status: 'pending' };
+    // A level to which something was added is not complete any more.
+    if (before === undefined && state.levels[String(level)]?.status === 'complete')
+      state.levels[String(level)] = { ...state.levels[String(level)], status: 'pending' };
+  }
+}

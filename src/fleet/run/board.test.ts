@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { FleetState } from '../fleet-state.ts';
+import { fleetPaths } from '../names.ts';
+import { StateStore } from '../state/state-store.ts';
+import { TaskGraph } from '../task-graph.ts';
+import { Board, requeueActive } from './board.ts';
+
+const graph = TaskGraph.parse({
+  feature: 'f',
+  tasks: [
+    { id: 'A', title: 'a', level: 1 },
+    { id: 'B', title: 'b', level: 1 },
+  ],
+});
+
+let root = '';
+let store: StateStore;
+let now = 0;
+let events: string[] = [];
+let board: Board;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'hotcell-board-'));
+  store = new StateStore(fleetPaths(root, 'f'));
+  const tasks = Object.fromEntries(graph.tasks.map(({ id }) => [id, { status: 'pending' }]));
+  store.create(FleetState.parse({ feature: 'f', started_at: 'now', tasks }));
+  now = Date.parse('2026-01-01T00:00:00Z');
+  events = [];
+  board = new Board({
+    store,
+    graph,
+    backoff: { strategy: 'fixed', baseSeconds: 10, maxSeconds: 10 },
+    retries: 1,
+    now: () => now,
+    random: () => 0.5,
+    onEvent: (event) => events.push(event),
+  });
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const task = (id: string) => store.require().tasks[id];
+
+describe('board', () => {
+  test('[FL-03] two workers never get the same task', () => {
+    const claims = [board.claim(1, 0), board.claim(1, 1), board.claim(1, 0)];
+    expect(claims.map((claim) => claim?.task.id)).toEqual(['A', 'B', undefined]);
+    expect([task('A')?.worker_id, task('B')?.worker_id]).toEqual([0, 1]);
+  });
+
+  test('[FL-12] a failed attempt waits, the last one ends it, and attempts are counted', () => {
+    expect(board.claim(1, 0)?.attempt).toBe(1);
+    expect(board.fail('A', 'no', 1)).toBe('waiting_retry');
+    expect(task('A')).toMatchObject({
+      retry_count: 1,
+      error: 'no',
+      next_retry_at: '2026-01-01T00:00:10.000Z',
+    });
+    expect(board.claim(1, 0)?.task.id).toBe('B');
+    now += 10_000;
+    expect(board.claim(1, 0)).toMatchObject({ attempt: 2, task: { id: 'A' } });
+    expect(board.fail('A', 'no', 1)).toBe('failed');
+    expect(task('A')).toMatchObject({ status: 'failed', next_retry_at: null });
+    expect(events).toContain('task_failed');
+  });
+
+  test('[FL-12] the loss of a worker is none of its task, unless it loses one after the other', () => {
+    board.claim(1, 0);
+    board.lose('A', 'gone');
+    expect(task('A')).toMatchObject({ status: 'pending', retry_count: 0, losses: 1 });
+    board.lose('A', 'gone');
+    board.lose('A', 'gone');
+    expect(task('A')).toMatchObject({ status: 'waiting_retry', retry_count: 1, losses: 3 });
+  });
+
+  test('[FL-06] a change from another process is seen and not overwritten', () => {
+    board.claim(1, 0);
+    new StateStore(fleetPaths(root, 'f')).update((state) => {
+      const other = state.tasks['B'];
+      if (other !== undefined) other.status = 'blocked';
+    });
+    board.begin('A');
+    expect([task('A')?.status, task('B')?.status]).toEqual(['in_progress', 'blocked']);
+    expect(board.claim(1, 1)).toBeUndefined();
+  });
+
+  test('[FL-03] whoever waits hears of what others do, of the clock, and of a stop', async () => {
+    const controller = new AbortController();
+    const heard: string[] = [];
+    const waits = [
+      board.changed(undefined, controller.signal).then(() => heard.push('change')),
+      board.changed(now + 5, new AbortController().signal).then(() => heard.push('clock')),
+    ];
+    board.fail('A', 'no', 1);
+    await Promise.all(waits);
+    expect(heard).toEqual(['change', 'clock']);
+    const stopped = board.changed(undefined, controller.signal);
+    controller.abort();
+    await stopped;
+  });
+
+  test('[FL-06] complete says who, what and how long', () => {
+    board.changeWorker(0, { status: 'running' });
+    board.claim(1, 0);
+    board.complete('A', 0, { commit: 'c0ffee', files: ['x'], foreign: ['x'], durationMs: 12.4 });
+    expect(task('A')).toMatchObject({
+      status: 'complete',
+      commit: 'c0ffee',
+      changed_files: ['x'],
+      foreign_files: ['x'],
+      duration_ms: 12,
+      error: null,
+    });
+    expect(store.require().workers['0']?.tasks_completed).toBe(1);
+  });
+
+  test('[FL-15] after a crash what somebody was at can be taken again', () => {
+    board.claim(1, 0);
+    board.begin('A');
+    store.update((state) => requeueActive(state, 'now'));
+    expect(task('A')).toMatchObject({ status: 'pending', worker_id: null });
+    expect(board.claim(1, 1)?.task.id).toBe('A');
+  });
+});

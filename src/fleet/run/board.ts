@@ -1,0 +1,304 @@
+import { HotcellError } from '../../core/errors.ts';
+import type { FleetState, LevelState, TaskState, WorkerState } from '../fleet-state.ts';
+import { appendEvent, type StateStore } from '../state/state-store.ts';
+import type { Task, TaskGraph } from '../task-graph.ts';
+import { backoffMs, type Backoff } from './backoff.ts';
+import { ACTIVE, claimable, progressOf, type LevelProgress } from './schedule.ts';
+
+const LOSSES_FORGIVEN = 2;
+
+export interface BoardParts {
+  readonly store: StateStore;
+  readonly graph: TaskGraph;
+  readonly backoff: Backoff;
+  /** Attempts after the first one. */
+  readonly retries: number;
+  now(): number;
+  random(): number;
+  /** For people who watch. */
+  onEvent(event: string, data: Readonly<Record<string, unknown>>): void;
+}
+
+/** How a task was done. */
+export interface Done {
+  readonly commit: string;
+  readonly files: readonly string[];
+  readonly foreign: readonly string[];
+  readonly durationMs: number;
+}
+
+/**
+ * Who does what. Every change is made in the file, under its lock, and on what is there at that moment: `stop`, `retry` and
+ * people with an editor have their say while the fleet runs.
+ */
+export class Board {
+  readonly #parts: BoardParts;
+  readonly #alive = new Set<number>();
+  #waiting: (() => void)[] = [];
+
+  constructor(parts: BoardParts) {
+    this.#parts = parts;
+  }
+
+  #change<T>(change: (state: FleetState, time: string) => T): T {
+    const time = new Date(this.#parts.now()).toISOString();
+    return this.#parts.store.update((state) => change(state, time));
+  }
+
+  #note(state: FleetState, event: string, data: Record<string, unknown>): void {
+    appendEvent(state, event, data);
+    this.#parts.onEvent(event, data);
+  }
+
+  #changeTask(
+    id: string,
+    change: Partial<TaskState>,
+    event: string,
+    data: Record<string, unknown> = {},
+  ): void {
+    this.#change((state, time) => {
+      const before = state.tasks[id] ?? { status: 'pending', retry_count: 0 };
+      state.tasks[id] = { ...before, ...change, updated_at: time };
+      this.#note(state, event, { task_id: id, ...data });
+    });
+    this.wake();
+  }
+
+  read(): FleetState {
+    const state = this.#parts.store.read();
+    if (state === undefined) throw new HotcellError('FLEET_UNKNOWN', 'the state of this feature is gone');
+    return state;
+  }
+
+  /** Resolves when something may have changed, or at `at`. */
+  async changed(at: number | undefined, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const delay = at === undefined ? undefined : Math.max(0, at - this.#parts.now());
+      const finish = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', finish);
+        resolve();
+      };
+      const timer = delay === undefined ? undefined : setTimeout(finish, delay);
+      this.#waiting.push(finish);
+      signal.addEventListener('abort', finish, { once: true });
+    });
+  }
+
+  /** Also for changes from outside: somebody has written to the file. */
+  wake(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const resume of waiting) resume();
+  }
+
+  progress(level: number): LevelProgress {
+    return progressOf(this.#parts.graph, this.read(), level);
+  }
+
+  /** Takes the next task for a worker; undefined when there is none for it now. */
+  claim(
+    level: number,
+    worker: number,
+  ): { readonly task: Task; readonly attempt: number; readonly state: TaskState } | undefined {
+    return this.#change((state, time) => {
+      const asked = { level, worker, now: this.#parts.now(), alive: this.#alive };
+      const [task] = claimable(this.#parts.graph, state, asked);
+      if (task === undefined) return undefined;
+      const before = state.tasks[task.id];
+      const attempt = (before?.retry_count ?? 0) + 1;
+      const claimed: TaskState = {
+        ...before,
+        status: 'claimed',
+        level,
+        worker_id: worker,
+        retry_count: before?.retry_count ?? 0,
+        claimed_at: time,
+        updated_at: time,
+        next_retry_at: null,
+        commit: null,
+      };
+      state.tasks[task.id] = claimed;
+      this.#note(state, 'task_claimed', { task_id: task.id, worker_id: worker, attempt });
+      return { task, attempt, state: before ?? claimed };
+    });
+  }
+
+  begin(id: string): void {
+    const time = new Date(this.#parts.now()).toISOString();
+    this.#changeTask(id, { status: 'in_progress', started_at: time }, 'task_started');
+  }
+
+  verifying(id: string): void {
+    this.#changeTask(id, { status: 'verifying' }, 'verification_started');
+  }
+
+  /** Before the branch has it, so that a crash in between is seen: `findFinished`. */
+  willComplete(id: string, done: Pick<Done, 'commit' | 'files' | 'foreign'>): void {
+    this.#change((state) => {
+      const task = state.tasks[id];
+      if (task === undefined) return;
+      Object.assign(task, {
+        commit: done.commit,
+        changed_files: [...done.files],
+        foreign_files: [...done.foreign],
+      });
+    });
+  }
+
+  complete(id: string, worker: number, done: Done): void {
+    this.#change((state, time) => {
+      completeTask(state, id, { ...done, worker, time });
+      const before = state.workers[String(worker)];
+      if (before === undefined) return;
+      before.tasks_completed++;
+      before.last_task_completed_at = time;
+    });
+    this.#parts.onEvent('task_complete', { task_id: id, worker_id: worker, files: done.files.length });
+    this.wake();
+  }
+
+  /** One attempt failed: it is tried again later, or not at all. */
+  fail(id: string, error: string, exitCode: number): 'waiting_retry' | 'failed' {
+    const result = this.#change((state, time) => {
+      const before = state.tasks[id];
+      const failures = (before?.retry_count ?? 0) + 1;
+      const status = failures > this.#parts.retries ? 'failed' : 'waiting_retry';
+      const delay = backoffMs(this.#parts.backoff, failures, this.#parts.random());
+      state.tasks[id] = {
+        ...before,
+        status,
+        retry_count: failures,
+        error,
+        exit_code: exitCode,
+        last_retry_at: time,
+        next_retry_at: status === 'failed' ? null : new Date(this.#parts.now() + delay).toISOString(),
+        updated_at: time,
+      };
+      this.#note(state, status === 'failed' ? 'task_failed' : 'task_retry_scheduled', {
+        task_id: id,
+        attempt: failures,
+        error: error.slice(0, 500),
+      });
+      return status;
+    });
+    this.wake();
+    return result;
+  }
+
+  /** A person has to look at it: the agent cannot go on (3), or asks for a decision (4). */
+  block(id: string, reason: string, exitCode: 3 | 4): void {
+    const event = exitCode === 4 ? 'escalation' : 'task_blocked';
+    this.#changeTask(id, { status: 'blocked', error: reason, exit_code: exitCode }, event, {
+      reason: reason.slice(0, 500),
+    });
+  }
+
+  /** What there is so far is committed; the same worker goes on with it. */
+  pause(id: string, commit: string): void {
+    this.#changeTask(id, { status: 'paused', exit_code: 2, commit }, 'worker_checkpoint', { commit });
+  }
+
+  /** Through no fault of its own. */
+  requeue(id: string, reason: string): void {
+    this.#changeTask(id, { status: 'pending', error: reason, worker_id: null }, 'task_requeued', { reason });
+  }
+
+  /** Its worker was lost. Now and then that happens; a task that loses one worker after the other is at fault itself. */
+  lose(id: string, reason: string): void {
+    const losses = (this.read().tasks[id]?.losses ?? 0) + 1;
+    this.#change((state) => {
+      const task = state.tasks[id];
+      if (task !== undefined) task.losses = losses;
+    });
+    if (losses > LOSSES_FORGIVEN) this.fail(id, `${reason}, for the ${losses}. time`, 1);
+    else this.requeue(id, reason);
+  }
+
+  setAlive(worker: number, isAlive: boolean): void {
+    if (isAlive) this.#alive.add(worker);
+    else this.#alive.delete(worker);
+    this.wake();
+  }
+
+  get aliveCount(): number {
+    return this.#alive.size;
+  }
+
+  changeWorker(worker: number, change: Partial<WorkerState>, event?: string): void {
+    this.#change((state) => {
+      const before = state.workers[String(worker)] ?? {
+        worker_id: worker,
+        status: 'initializing',
+        tasks_completed: 0,
+        restarts: 0,
+      };
+      state.workers[String(worker)] = { ...before, ...change };
+      if (event !== undefined)
+        this.#note(state, event, { worker_id: worker, ...(change.error ? { error: change.error } : {}) });
+    });
+  }
+
+  isStopRequested(worker: number): boolean {
+    return this.read().workers[String(worker)]?.stop_requested === true;
+  }
+
+  changeLevel(
+    level: number,
+    change: Partial<LevelState>,
+    event: string,
+    data: Record<string, unknown> = {},
+  ): void {
+    this.#change((state, time) => {
+      const before = state.levels[String(level)] ?? { status: 'pending' };
+      state.levels[String(level)] = { ...before, ...change, updated_at: time };
+      if (change.status === 'running') state.current_level = level;
+      this.#note(state, event, { level, ...data });
+    });
+  }
+
+  /** The run ends, or goes on: what `status` says of it as a whole. */
+  setRun(
+    change: Partial<Pick<FleetState, 'paused' | 'error' | 'finished_at' | 'mode' | 'mode_reason'>>,
+    event: string,
+  ): void {
+    this.#change((state) => {
+      Object.assign(state, change);
+      this.#note(state, event, change.error ? { error: change.error } : {});
+    });
+  }
+}
+
+export function completeTask(
+  state: FleetState,
+  id: string,
+  done: Done & { readonly worker: number; readonly time: string },
+): void {
+  state.tasks[id] = {
+    ...state.tasks[id],
+    status: 'complete',
+    retry_count: state.tasks[id]?.retry_count ?? 0,
+    worker_id: done.worker,
+    commit: done.commit,
+    changed_files: [...done.files],
+    foreign_files: [...done.foreign],
+    duration_ms: Math.round(done.durationMs),
+    completed_at: done.time,
+    updated_at: done.time,
+    exit_code: 0,
+    error: null,
+    next_retry_at: null,
+  };
+  appendEvent(state, 'task_complete', { task_id: id, worker_id: done.worker, commit: done.commit });
+}
+
+/** After a crash: what somebody was at is to be taken again. */
+export function requeueActive(state: FleetState, time: string): string[] {
+  const active = Object.entries(state.tasks).filter(([, { status }]) => ACTIVE.has(status));
+  for (const [id, task] of active) {
+    state.tasks[id] = { ...task, status: 'pending', worker_id: null, updated_at: time };
+    appendEvent(state, 'task_requeued', { task_id: id, reason: 'the orchestrator ended' });
+  }
+  return active.map(([id]) => id);
+}

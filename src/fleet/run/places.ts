@@ -1,0 +1,258 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CellOwner } from '../../core/cell.ts';
+import { HotcellError } from '../../core/errors.ts';
+import { DependencyCache } from '../environment/dependencies.ts';
+import { planSetup, readManifests, type SetupPlan } from '../environment/plan-setup.ts';
+import { copyIgnoredFiles } from '../environment/worktree-files.ts';
+import { findAuthor } from '../git/author.ts';
+import { BaseStore } from '../git/base-store.ts';
+import { lineOf, splitNul } from '../git/host-git.ts';
+import { LinkedGit } from '../git/linked-git.ts';
+import type { PlaceGit } from '../git/place-git.ts';
+import { SealedGit } from '../git/sealed-git.ts';
+import { hideFolder } from '../git/worktrees.ts';
+import { featureBranch, workerBranch, workerName, workerWorktree } from '../names.ts';
+import { Place } from '../worker/place.ts';
+import type { FleetRun } from './fleet-run.ts';
+
+/** Of the gates: no worker has it. */
+const GATES = 'gates';
+const GATES_NUMBER = 9999;
+const SETUP_MS = 30 * 60_000;
+const WORDS_KEPT = 500;
+
+interface PlaceWish {
+  readonly key: string;
+  readonly name: string;
+  readonly git: PlaceGit;
+  readonly worktree: string;
+}
+
+/** Makes and removes the places of a fleet: worktrees with what belongs into them, and cells around them. */
+export class FleetPlaces {
+  readonly #run: FleetRun;
+  readonly #base: BaseStore;
+  /** Who the programs of a place are stays the same as long as we live, whatever happens to the cell. */
+  readonly #owners = new Map<string, CellOwner | undefined>();
+  /** By the key of the plan: whoever installs, so that the others wait and copy. */
+  readonly #installing = new Map<string, Promise<void>>();
+  readonly #failedInstalls = new Set<string>();
+
+  constructor(run: FleetRun) {
+    this.#run = run;
+    this.#base = new BaseStore(run.git, join(run.paths.cells, 'base.git'));
+  }
+
+  async openWorker(worker: number): Promise<Place> {
+    const { paths } = this.#run;
+    const start = await this.#featureHead();
+    const branch = workerBranch(paths.feature, worker);
+    const worktree = workerWorktree(paths, worker);
+    const git = await this.#makeGit({ key: `worker-${worker}`, number: worker, branch, worktree, start });
+    return this.#open({ key: `worker-${worker}`, name: workerName(worker), git, worktree });
+  }
+
+  /** A new worktree and a new cell, so that no worker has a hand in it. */
+  async openGates(commit: string): Promise<Place> {
+    await this.closeGates();
+    const { feature } = this.#run.paths;
+    const { worktree, branch } = this.#gates();
+    const git = await this.#makeGit({ key: GATES, number: GATES_NUMBER, branch, worktree, start: commit });
+    return this.#open({ key: GATES, name: `mahabharatha-${GATES}-${feature}`.slice(0, 63), git, worktree });
+  }
+
+  async closeGates(): Promise<void> {
+    const { git } = this.#run;
+    const { worktree, branch } = this.#gates();
+    const place = await this.#makeGit({ key: GATES, number: GATES_NUMBER, branch, worktree, start: '' });
+    await place.remove();
+    await rm(this.#furnishedFile(GATES), { force: true });
+    await git.attempt(['update-ref', '-d', `refs/heads/${branch}`]);
+  }
+
+  #gates(): { readonly worktree: string; readonly branch: string } {
+    const { paths } = this.#run;
+    return { worktree: join(paths.worktrees, GATES), branch: `mahabharatha/${paths.feature}/${GATES}` };
+  }
+
+  async #featureHead(): Promise<string> {
+    const { git, paths } = this.#run;
+    return lineOf(await git.run(['rev-parse', '--verify', `refs/heads/${featureBranch(paths.feature)}`]));
+  }
+
+  async #makeGit(wish: {
+    readonly key: string;
+    readonly number: number;
+    readonly branch: string;
+    readonly worktree: string;
+    readonly start: string;
+  }): Promise<PlaceGit> {
+    const { git, paths, site } = this.#run;
+    const parts = {
+      git,
+      feature: paths.feature,
+      worker: wish.number,
+      branch: wish.branch,
+      worktree: wish.worktree,
+      start: wish.start,
+      author: await findAuthor(git, wish.number),
+    };
+    return site.mode === 'subprocess'
+      ? new LinkedGit(parts)
+      : new SealedGit({ ...parts, base: this.#base, folder: join(paths.cells, wish.key) });
+  }
+
+  async #open({ key, name, git, worktree }: PlaceWish): Promise<Place> {
+    const { site, config, variables, paths } = this.#run;
+    if (!this.#owners.has(key)) this.#owners.set(key, site.nextOwner());
+    const owner = this.#owners.get(key);
+    await hideFolder(join(paths.worktrees, '..'));
+    // Once an agent has had it, the host puts nothing into it any more; what was not finished is made anew.
+    const furnished = this.#furnishedFile(key);
+    const isNew = !existsSync(furnished) || !existsSync(worktree);
+    if (isNew && existsSync(worktree)) await git.remove();
+    const { inject } = this.#run.credentials;
+    const restored = new Set<string>();
+    using turns = new DisposableStack();
+    const place = await Place.open({
+      site,
+      config,
+      git,
+      name,
+      owner,
+      variables,
+      inject,
+      furnish: async () => {
+        if (!isNew) return;
+        await this.#copyFiles(worktree, owner);
+        const cache = await this.#cache(owner);
+        for (const plan of await this.#plans(worktree, git)) {
+          await this.#awaitTurn(plan, cache, turns);
+          if (await cache.restore(plan, worktree)) restored.add(plan.key);
+        }
+      },
+    });
+    try {
+      await this.#settle(place, key);
+      if (isNew) {
+        const plans = await this.#plans(worktree, git);
+        for (const plan of plans)
+          if (plan.runsAlways || !restored.has(plan.key)) await this.#install(place, plan, worktree);
+        await mkdir(paths.cells, { recursive: true });
+        await writeFile(furnished, '');
+      }
+      return place;
+    } catch (error) {
+      await place[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** What a worker that was lost had not committed is kept beside its log. */
+  async #settle(place: Place, key: string): Promise<void> {
+    const { paths, site } = this.#run;
+    const left = await place.git.settle(place.runGit);
+    if (left.ref !== undefined)
+      site.log.warn({ place: key, ref: left.ref }, 'commits of a lost worker are kept');
+    if (left.patch === undefined) return;
+    const file = join(paths.workerLogs, `${key}.interrupted.patch`);
+    await mkdir(paths.workerLogs, { recursive: true });
+    await writeFile(file, left.patch);
+    site.log.warn({ place: key, file }, 'changes of a lost worker are kept');
+  }
+
+  /** There as soon as a worktree has everything that belongs into it. */
+  #furnishedFile(key: string): string {
+    return join(this.#run.paths.cells, `${key}.furnished`);
+  }
+
+  /** Files that git does not have, such as `.env`, but for those with the key of the agent in them. */
+  async #copyFiles(worktree: string, owner: CellOwner | undefined): Promise<void> {
+    const { git, config, credentials, site } = this.#run;
+    const { left } = await copyIgnoredFiles({
+      root: git.root,
+      worktree,
+      patterns: config.worktree.copy,
+      owner,
+      withhold: [...credentials.withheld, ...Object.values(credentials.variables)],
+      listIgnored: async () => splitNul(await git.run(['ls-files', '-z', '--others', '--directory'])),
+    });
+    for (const { path, why } of left) site.log.warn({ path, why }, 'a file is not copied into the worktrees');
+  }
+
+  async #plans(worktree: string, git: PlaceGit): Promise<readonly SetupPlan[]> {
+    const { config, site } = this.#run;
+    const manifests = await readManifests(worktree);
+    const platform = [process.platform, process.arch, site.driver.name, site.image?.recipe ?? ''].join(' ');
+    return planSetup(config.worktree, { manifests, platform, place: git.workdir }).plans;
+  }
+
+  #cache(owner: CellOwner | undefined): Promise<DependencyCache> {
+    return DependencyCache.open({ folder: this.#run.paths.dependencies, owner, log: this.#run.site.log });
+  }
+
+  /**
+   * Returns when the products of the plan are there, or when it is up to this place to make them: then nobody else begins
+   * until `turns` is disposed of. What failed once keeps nobody waiting.
+   */
+  async #awaitTurn(plan: SetupPlan, cache: DependencyCache, turns: DisposableStack): Promise<void> {
+    const { key, products } = plan;
+    while (products.length > 0 && !this.#failedInstalls.has(key) && !(await cache.has(plan))) {
+      const other = this.#installing.get(key);
+      if (other !== undefined) {
+        await other;
+        continue;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#installing.set(key, promise);
+      turns.defer(() => {
+        this.#installing.delete(key);
+        resolve();
+      });
+      return;
+    }
+  }
+
+  /** In the cell. */
+  async #install(place: Place, plan: SetupPlan, worktree: string): Promise<void> {
+    const request = { argv: ['bash', '-c'], env: {}, verbatim: { argv: [plan.command], env: {} } } as const;
+    const { code, stderr } = await place.run(request, { timeoutMs: SETUP_MS, signal: this.#run.signal });
+    if (code === 0) {
+      await (await this.#cache(undefined)).keep(plan, worktree);
+      return;
+    }
+    this.#failedInstalls.add(plan.key);
+    const words = `the set-up of the worktree ended with ${code}: ${stderr.slice(-WORDS_KEPT)}`;
+    // What was asked for by name must work; what we only guessed may be of no use here.
+    if (plan.runsAlways)
+      throw new HotcellError('CELL_START_FAILED', words, { hint: 'Mend worktree.setup_command.' });
+    this.#run.site.log.warn(
+      { command: plan.command.split('\n')[0], problem: words },
+      'dependencies are not installed',
+    );
+  }
+
+  /** Worktrees and private folders; branches stay. */
+  async removeAll(): Promise<void> {
+    const { paths, workers } = this.#run;
+    for (let worker = 0; worker < workers; worker++) {
+      const branch = workerBranch(paths.feature, worker);
+      const worktree = workerWorktree(paths, worker);
+      const git = await this.#makeGit({
+        key: `worker-${worker}`,
+        number: worker,
+        branch,
+        worktree,
+        start: '',
+      });
+      await git.remove();
+      await rm(this.#furnishedFile(`worker-${worker}`), { force: true });
+    }
+    await this.closeGates();
+    await this.#base.remove();
+    // Unless somebody has put something there.
+    for (const folder of [paths.cells, paths.worktrees]) await rmdir(folder).catch(() => {});
+  }
+}

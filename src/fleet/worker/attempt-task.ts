@@ -1,0 +1,230 @@
+import { HotcellError, messageOf } from '../../core/errors.ts';
+import type { FleetConfig } from '../fleet-config.ts';
+import type { Author } from '../git/author.ts';
+import type { TaskArtifacts } from '../logs/task-artifacts.ts';
+import type { LogFields, WorkerLog } from '../logs/worker-log.ts';
+import type { Task } from '../task-graph.ts';
+import { toCheckpointMessage, toCommitMessage } from './commit-message.ts';
+import { foreignFiles } from './file-ownership.ts';
+import type { Place } from './place.ts';
+import type { RunResult } from './run-in-cell.ts';
+
+/** Of what a program printed so much goes into the state, and to the next attempt. */
+const WORDS_KEPT = 4000;
+const DIFF_BYTES = 4 * 1024 * 1024;
+const NAMES_KEPT = 20;
+
+export interface Committed {
+  readonly commit: string;
+  readonly files: readonly string[];
+  readonly foreign: readonly string[];
+}
+
+/** What came of one attempt at a task. That the cell was lost is an exception. */
+export type AttemptResult =
+  | ({ readonly kind: 'done' } & Committed)
+  | { readonly kind: 'checkpoint'; readonly commit: string }
+  | { readonly kind: 'blocked'; readonly code: 3 | 4; readonly reason: string }
+  | { readonly kind: 'failed'; readonly code: number; readonly error: string }
+  | { readonly kind: 'over-time' }
+  | { readonly kind: 'stopped' };
+
+export interface Attempt {
+  readonly place: Place;
+  readonly task: Task;
+  readonly attempt: number;
+  readonly config: FleetConfig;
+  readonly author: Author;
+  readonly artifacts: TaskArtifacts;
+  readonly log: WorkerLog;
+  /** The fleet stops. */
+  readonly signal: AbortSignal;
+  runAgent(onOutput: (bytes: Uint8Array) => void): Promise<RunResult>;
+  /** The agent is done and the verification begins. */
+  onVerifying(): void;
+  /** The branch is about to get this commit. */
+  onCommit(committed: Committed): void;
+}
+
+/** One attempt; afterwards the worktree is as the branch has it, so that the next task finds nothing of this one. */
+export async function attemptTask(attempt: Attempt): Promise<AttemptResult> {
+  const { place } = attempt;
+  const mark = place.mark();
+  const result = await perform(attempt).catch(async (error: unknown): Promise<AttemptResult> => {
+    // What a cell has in its worktree, and offers as commits, may be anything: that is the agent's failure and not ours.
+    if (error instanceof HotcellError && REFUSALS.has(error.code))
+      return { kind: 'failed', code: 1, error: error.message };
+    // What it has done to its worktree or to git is gone before others come, too; a cell that is lost has nothing to put aside.
+    await putAside(attempt).catch(() => {});
+    throw error;
+  });
+  const isClean = result.kind === 'done' || result.kind === 'checkpoint';
+  noteRefusals(attempt, place.refusalsSince(mark));
+  if (result.kind === 'over-time') return result;
+  if (!isClean) await putAside(attempt);
+  await place.tidy();
+  return result;
+}
+
+const REFUSALS_NOTED = 20;
+
+/** What the programs of the task wanted of the network and did not get: people have to see it to allow it, or to wonder. */
+function noteRefusals({ task, artifacts, log }: Attempt, refused: readonly string[]): void {
+  if (refused.length === 0) return;
+  const shown = [...new Set(refused)].slice(0, REFUSALS_NOTED);
+  artifacts.record(
+    log.warn(`the network refused ${shown.join('; ')}`, {
+      task_id: task.id,
+      phase: 'execute',
+      event: 'egress_refused',
+      data: { count: refused.length },
+    }),
+  );
+}
+
+const REFUSALS: ReadonlySet<HotcellError['code']> = new Set(['FILE_REFUSED', 'FILE_TOO_LARGE', 'FLEET_GIT']);
+
+/** What the attempt has changed is kept, and then gone from the worktree. */
+async function putAside({ place, task, artifacts, log }: Attempt): Promise<void> {
+  const left = await place.git.settle(place.runGit);
+  if (left.patch !== undefined) artifacts.writeInterrupted(left.patch);
+  if (left.ref !== undefined)
+    log.info(`its commits are kept as ${left.ref}`, {
+      task_id: task.id,
+      phase: 'cleanup',
+      event: 'commits_kept',
+    });
+}
+
+/** Agent, verification, commit. */
+async function perform(attempt: Attempt): Promise<AttemptResult> {
+  const { task, artifacts } = attempt;
+  const note = (message: string, fields: LogFields): void =>
+    artifacts.record(attempt.log.info(message, { task_id: task.id, ...fields }));
+  note(`the agent begins with ${task.id}: ${task.title}`, { phase: 'execute', event: 'agent_started' });
+  const started = performance.now();
+  const agent = await withOutput(attempt, 'agent', (onOutput) => attempt.runAgent(onOutput));
+  const words = lastWords(agent);
+  note(`the agent ended with ${agent.code}`, {
+    phase: 'execute',
+    event: 'agent_ended',
+    duration_ms: Math.round(performance.now() - started),
+    data: { exit_code: agent.code },
+  });
+  if (agent.stopped) return { kind: 'stopped' };
+  if (agent.timedOut) return { kind: 'over-time' };
+  switch (agent.code) {
+    case 0:
+      break;
+    case 2:
+      return checkpoint(attempt);
+    case 3:
+    case 4:
+      return { kind: 'blocked', code: agent.code, reason: words };
+    default:
+      return { kind: 'failed', code: 1, error: `the agent ended with ${agent.code}: ${words}` };
+  }
+
+  attempt.onVerifying();
+  const problem = await verify(attempt, note);
+  if (problem !== undefined) return problem;
+  return commit(attempt, note);
+}
+
+async function withOutput(
+  { artifacts, attempt }: Attempt,
+  artifact: 'agent' | 'verification',
+  run: (onOutput: (bytes: Uint8Array) => void) => Promise<RunResult>,
+): Promise<RunResult> {
+  const output = artifacts.openOutput(artifact, `attempt ${attempt}, ${new Date().toISOString()}`);
+  try {
+    return await run((bytes) => output.write(bytes));
+  } finally {
+    output.close();
+  }
+}
+
+async function verify(
+  attempt: Attempt,
+  note: (message: string, fields: LogFields) => void,
+): Promise<AttemptResult | undefined> {
+  const { place, task, signal } = attempt;
+  if (task.verification === undefined) return undefined;
+  const { command, timeout_seconds: seconds } = task.verification;
+  const result = await withOutput(attempt, 'verification', (onOutput) =>
+    place.run(
+      { argv: ['bash', '-c'], env: {}, verbatim: { argv: [command], env: {} } },
+      { timeoutMs: seconds * 1000, signal, onOutput: (_stream, bytes) => onOutput(bytes) },
+    ),
+  );
+  if (result.stopped) return { kind: 'stopped' };
+  const passed = !result.timedOut && result.code === 0;
+  note(passed ? 'the verification passed' : `the verification failed with ${result.code}`, {
+    phase: 'verify',
+    event: passed ? 'verification_passed' : 'verification_failed',
+    data: { exit_code: result.code },
+  });
+  if (passed) return undefined;
+  const how = result.timedOut ? `took longer than ${seconds} s` : `ended with ${result.code}`;
+  return { kind: 'failed', code: 1, error: `the verification ${how}: ${lastWords(result)}` };
+}
+
+async function commit(
+  attempt: Attempt,
+  note: (message: string, fields: LogFields) => void,
+): Promise<AttemptResult> {
+  const { place, task, config, author, artifacts } = attempt;
+  const { git } = place;
+  const from = await git.head();
+  // A task that owns files and changed none did nothing, whatever its verification says.
+  const allowEmpty = task.files.create.length + task.files.modify.length === 0;
+  const { moved } = await git.commit(place.runGit, toCommitMessage(task), author, { allowEmpty });
+  if (!moved) return { kind: 'failed', code: 1, error: 'the agent changed nothing' };
+  let done: Committed = { commit: from, files: [], foreign: [] };
+  await git.takeCommits(place.runGit, ({ commit: to, files }) => {
+    const foreign = config.ownership === 'off' ? [] : foreignFiles(task, files);
+    if (foreign.length > 0 && config.ownership === 'enforce')
+      throw new HotcellError(
+        'FILE_REFUSED',
+        `the task does not own ${foreign.slice(0, NAMES_KEPT).join(', ')}`,
+      );
+    done = { commit: to, files, foreign };
+    attempt.onCommit(done);
+  });
+  // The branch has it: nothing from here on can make the task fail.
+  note(`committed ${done.commit.slice(0, 12)}, ${done.files.length} files`, {
+    phase: 'commit',
+    event: 'task_committed',
+    data: { commit: done.commit, files: done.files.length },
+  });
+  if (done.foreign.length > 0)
+    attempt.log.warn(
+      `it changed files that it does not own: ${done.foreign.slice(0, NAMES_KEPT).join(', ')}`,
+      {
+        task_id: task.id,
+        phase: 'commit',
+        event: 'foreign_files',
+      },
+    );
+  try {
+    artifacts.writeDiff(await git.diff(from, done.commit, DIFF_BYTES));
+  } catch (error) {
+    attempt.log.warn(`its diff is not kept: ${messageOf(error)}`, { task_id: task.id, phase: 'commit' });
+  }
+  return { kind: 'done', ...done };
+}
+
+/** The agent wants to be called again: what there is so far is kept, and must be more than there was. */
+async function checkpoint({ place, task, author }: Attempt): Promise<AttemptResult> {
+  const { moved } = await place.git.commit(place.runGit, toCheckpointMessage(task), author, {
+    allowEmpty: false,
+  });
+  if (!moved)
+    return { kind: 'failed', code: 2, error: 'the agent asked to be called again, and had done nothing' };
+  const { commit: to } = await place.git.takeCommits(place.runGit);
+  return { kind: 'checkpoint', commit: to };
+}
+
+function lastWords({ stdout, stderr }: RunResult): string {
+  return `${stdout.slice(-WORDS_KEPT)}\n${stderr.slice(-WORDS_KEPT)}`.trim().slice(-WORDS_KEPT);
+}

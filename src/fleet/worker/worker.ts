@@ -1,0 +1,322 @@
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf, toHotcellError, type HotcellError } from '../../core/errors.ts';
+import { watchHeartbeat, toHeartbeatRequest } from '../environment/heartbeat.ts';
+import type { FleetConfig } from '../fleet-config.ts';
+import type { FleetSite } from '../fleet-site.ts';
+import type { Author } from '../git/author.ts';
+import { TaskArtifacts } from '../logs/task-artifacts.ts';
+import type { WorkerLog } from '../logs/worker-log.ts';
+import { heartbeatFile, workerBranch, workerWorktree, type FleetPaths } from '../names.ts';
+import { backoffMs } from '../run/backoff.ts';
+import type { Board } from '../run/board.ts';
+import { attemptTask, type AttemptResult } from './attempt-task.ts';
+import { portOf, type AgentRun } from './agent-run.ts';
+import { noteEscalation } from './escalations.ts';
+import type { Place } from './place.ts';
+
+type Claim = NonNullable<ReturnType<Board['claim']>>;
+
+export interface WorkerParts {
+  readonly worker: number;
+  readonly paths: FleetPaths;
+  readonly config: FleetConfig;
+  readonly site: FleetSite;
+  readonly board: Board;
+  readonly log: WorkerLog;
+  readonly author: Author;
+  readonly agent: AgentRun;
+  /** The fleet stops. */
+  readonly signal: AbortSignal;
+  /** A worktree and a cell; after a loss, anew. */
+  openPlace(): Promise<Place>;
+  /** Whether the branch of the worker may move to this commit without losing anything. */
+  canMoveTo(commit: string): Promise<boolean>;
+}
+
+/** One worker: takes one task after the other, and survives the loss of its cell. */
+export class Worker {
+  readonly #parts: WorkerParts;
+  #place: Place | undefined;
+  /** Why the cell is of no use any more. */
+  #lost: string | undefined;
+  #restarts = 0;
+  /** Somebody wants this worker to end. */
+  readonly #stop = new AbortController();
+
+  constructor(parts: WorkerParts) {
+    this.#parts = parts;
+  }
+
+  /** Starts the cell, again and again if it has to; false: it does not work. */
+  async open(): Promise<boolean> {
+    const { worker, board, config, log, signal, paths } = this.#parts;
+    const { workers } = config;
+    const spawn = {
+      strategy: 'exponential',
+      baseSeconds: workers.spawn_backoff_base_seconds,
+      maxSeconds: workers.spawn_backoff_max_seconds,
+    } as const;
+    board.changeWorker(worker, {
+      branch: workerBranch(paths.feature, worker),
+      worktree_path: workerWorktree(paths, worker),
+      port: portOf(config, worker),
+      status: 'initializing',
+      started_at: new Date().toISOString(),
+      current_task: null,
+    });
+    for (let failures = 0; !signal.aborted;) {
+      try {
+        this.#place = await this.#parts.openPlace();
+        this.#lost = undefined;
+        this.#watch(this.#place);
+        board.setAlive(worker, true);
+        const { id, name } = this.#place.cell;
+        const ready = {
+          status: 'ready' as const,
+          ready_at: new Date().toISOString(),
+          container_id: id,
+          container_name: name,
+          error: null,
+        };
+        board.changeWorker(worker, ready, 'worker_ready');
+        log.info(`ready in ${name}`, { event: 'worker_ready', data: { cell: id } });
+        return true;
+      } catch (error) {
+        const { message, hint } = toHotcellError(error);
+        failures++;
+        log.error(`did not start: ${message}`, { event: 'spawn_failed', data: { failures, hint } });
+        if (failures > workers.spawn_retry_attempts) {
+          board.changeWorker(worker, { status: 'crashed', error: `${message} (${hint})` }, 'worker_crashed');
+          return false;
+        }
+        await pause(backoffMs(spawn, failures, Math.random()), signal);
+      }
+    }
+    return false;
+  }
+
+  /** Before a level: from here on the worker sees what all of them have done. */
+  async startLevel(commit: string): Promise<void> {
+    if (this.#place === undefined) return;
+    try {
+      if (!(await this.#parts.canMoveTo(commit))) return;
+      await this.#place.git.moveTo(this.#place.runGit, commit);
+    } catch (error) {
+      await this.#crash(messageOf(error));
+    }
+  }
+
+  /** Works until the level is over, or the worker is. */
+  async work(level: number, commit: string): Promise<void> {
+    const { worker, board, signal } = this.#parts;
+    while (!signal.aborted) {
+      const progress = board.progress(level);
+      if (progress.kind !== 'open') return;
+      this.lookForStop();
+      if (this.#stop.signal.aborted) return this.close();
+      if (this.#lost !== undefined) await this.#crash(this.#lost);
+      if (this.#place === undefined) {
+        if (!(await this.#respawn(commit))) return;
+        continue;
+      }
+      const claim = board.claim(level, worker);
+      if (claim === undefined) {
+        board.changeWorker(worker, { status: 'idle', current_task: null });
+        await board.changed(progress.wakeAt, signal);
+        continue;
+      }
+      await this.#perform(this.#place, claim);
+    }
+  }
+
+  async #perform(place: Place, claim: Claim): Promise<void> {
+    const { worker, board, log, signal, config } = this.#parts;
+    const { task, attempt } = claim;
+    const artifacts = new TaskArtifacts(this.#parts.paths, task.id);
+    board.changeWorker(worker, { status: 'running', current_task: task.id });
+    artifacts.record(
+      log.info(`took ${task.id}, attempt ${attempt}`, {
+        task_id: task.id,
+        phase: 'claim',
+        event: 'task_claimed',
+      }),
+    );
+    board.begin(task.id);
+    const started = performance.now();
+    const stop = AbortSignal.any([signal, this.#stop.signal]);
+    try {
+      const result = await attemptTask({
+        ...this.#parts,
+        place,
+        task,
+        attempt,
+        artifacts,
+        signal: stop,
+        runAgent: (onOutput) =>
+          this.#parts.agent.run({
+            place,
+            worker,
+            task,
+            attempt,
+            lastError: attempt > 1 ? (claim.state.error ?? undefined) : undefined,
+            goesOn: claim.state.status === 'paused',
+            signal: stop,
+            onOutput,
+          }),
+        onVerifying: () => board.verifying(task.id),
+        onCommit: (committed) => board.willComplete(task.id, committed),
+      });
+      await this.#report(claim, result, performance.now() - started);
+      if (result.kind === 'done' && !config.logging.ephemeral_retain_on_success) artifacts.remove();
+    } catch (error) {
+      const { code, message } = toHotcellError(error);
+      log.error(message, { task_id: task.id, event: 'attempt_broken', data: { code } });
+      if (stop.aborted) board.requeue(task.id, 'stopped');
+      else if (this.#lost !== undefined || LOSSES.has(code)) {
+        board.lose(task.id, this.#lost ?? message);
+        await this.#crash(this.#lost ?? message);
+      } else board.fail(task.id, message, 1);
+    }
+  }
+
+  async #report({ task }: Claim, result: AttemptResult, durationMs: number): Promise<void> {
+    const { worker, board, log, config } = this.#parts;
+    switch (result.kind) {
+      case 'done':
+        board.complete(task.id, worker, { ...result, durationMs });
+        return;
+      case 'checkpoint':
+        board.changeWorker(worker, { status: 'checkpointing' });
+        board.pause(task.id, result.commit);
+        return;
+      case 'blocked':
+        log.warn(`${task.id} needs a person: ${result.reason}`, {
+          task_id: task.id,
+          event: result.code === 4 ? 'escalation' : 'task_blocked',
+        });
+        board.block(task.id, result.reason, result.code);
+        if (result.code === 4)
+          noteEscalation(this.#parts.paths, { task_id: task.id, worker_id: worker, message: result.reason });
+        return;
+      case 'failed':
+        log.warn(result.error, { task_id: task.id, event: 'task_failed' });
+        board.fail(task.id, result.error, result.code);
+        return;
+      case 'stopped':
+        board.requeue(task.id, 'stopped');
+        return;
+      case 'over-time': {
+        const reason = `took longer than ${config.workers.timeout_minutes} minutes`;
+        board.fail(task.id, `the agent ${reason}`, 1);
+        await this.#crash(`its agent ${reason}`);
+      }
+    }
+  }
+
+  /** Signs of life, and their absence. A cell that is silent is as good as gone, whatever it does. */
+  #watch(place: Place): void {
+    const { worker, board, paths, config } = this.#parts;
+    const { interval_seconds: interval, stall_timeout_seconds: patience } = config.heartbeat;
+    let last = Date.now();
+    const lose = (reason: string): void => {
+      if (this.#place !== place || this.#lost !== undefined) return;
+      this.#lost = reason;
+      // Whoever waits for one of its programs hears of it.
+      void place[Symbol.asyncDispose]();
+      board.wake();
+    };
+    const timer = setInterval(
+      () => {
+        if (Date.now() - last > patience * 1000) lose(`no heartbeat for ${patience} s`);
+      },
+      Math.min(interval, patience) * 250,
+    );
+    void place.cell.gone.then(() => {
+      clearInterval(timer);
+      lose('its cell was ended from outside');
+    });
+    const beat = async (): Promise<void> => {
+      last = Date.now();
+      const time = new Date(last).toISOString();
+      board.changeWorker(worker, { health_check_at: time });
+      const record = {
+        worker_id: worker,
+        timestamp: time,
+        task_id: board.read().workers[String(worker)]?.current_task ?? null,
+      };
+      await writeFile(heartbeatFile(paths, worker), `${JSON.stringify(record)}\n`);
+    };
+    void (async () => {
+      try {
+        const exec = await place.cell.exec(toHeartbeatRequest(interval));
+        await watchHeartbeat(exec, { onBeat: () => void beat().catch(() => {}) }).ended;
+      } catch {
+        // The cell is gone, or about to be taken for silent.
+      }
+    })();
+  }
+
+  async #crash(reason: string): Promise<void> {
+    const { worker, board, log } = this.#parts;
+    const place = this.#place;
+    this.#place = undefined;
+    this.#lost = undefined;
+    board.setAlive(worker, false);
+    await place?.[Symbol.asyncDispose]();
+    log.error(`crashed: ${reason}`, { event: 'worker_crashed' });
+    board.changeWorker(worker, { status: 'crashed', current_task: null, error: reason }, 'worker_crashed');
+  }
+
+  async #respawn(commit: string): Promise<boolean> {
+    const { worker, board, config, log, signal } = this.#parts;
+    const { workers } = config;
+    this.#restarts++;
+    if (this.#restarts > workers.max_respawn_attempts) {
+      log.error('lost too many cells; it is not started again', { event: 'worker_given_up' });
+      return false;
+    }
+    board.changeWorker(worker, { restarts: this.#restarts });
+    const wait = {
+      strategy: 'exponential',
+      baseSeconds: workers.spawn_backoff_base_seconds,
+      maxSeconds: workers.spawn_backoff_max_seconds,
+    } as const;
+    await pause(backoffMs(wait, this.#restarts, Math.random()), signal);
+    if (!(await this.open())) return false;
+    await this.startLevel(commit);
+    return true;
+  }
+
+  /** `mahabharatha stop --worker` writes it to the state; called now and then. */
+  lookForStop(): void {
+    if (this.#parts.board.isStopRequested(this.#parts.worker)) this.#stop.abort();
+  }
+
+  /** Removes the cell; the worktree stays. */
+  async close(): Promise<void> {
+    const { worker, board } = this.#parts;
+    const place = this.#place;
+    if (place === undefined) return;
+    this.#place = undefined;
+    board.setAlive(worker, false);
+    board.changeWorker(worker, { status: 'stopping' });
+    await place[Symbol.asyncDispose]();
+    board.changeWorker(
+      worker,
+      { status: 'stopped', current_task: null, container_id: null, stop_requested: false },
+      'worker_stopped',
+    );
+  }
+}
+
+/** Errors that mean that the cell is gone, and not that the task is wrong. */
+const LOSSES: ReadonlySet<HotcellError['code']> = new Set([
+  'CELL_LOST',
+  'DRIVER_UNAVAILABLE',
+  'CELL_START_FAILED',
+]);
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => {});
+}
