@@ -7,10 +7,13 @@ const SLOW_MS = 1000;
 export class SlowNote implements Disposable {
   readonly #terminal: Terminal;
   readonly #line: ProgressLine;
+  readonly #name: string;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(terminal: Terminal) {
+  /** `name`: of the command, as people know it. */
+  constructor(terminal: Terminal, name = 'hotcell') {
     this.#terminal = terminal;
+    this.#name = name;
     this.#line = new ProgressLine(terminal);
   }
 
@@ -20,7 +23,7 @@ export class SlowNote implements Disposable {
       // Elsewhere every line stays, so that one is enough.
       if (isSaid && !this.#terminal.stderr.isTTY) return;
       isSaid = true;
-      this.#line.show(`hotcell: ${describe()}`);
+      this.#line.show(`${this.#name}: ${describe()}`);
     }, SLOW_MS);
     this.#timer.unref();
   }

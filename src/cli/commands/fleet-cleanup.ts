@@ -83,7 +83,7 @@ async function runCleanUp(options: Options, { terminal, outcome }: CommandContex
       for (const line of renderCleanUp(plans, [], terminal.paint)) terminal.note(line);
     await confirm(`Remove this of ${features.map(({ feature }) => feature).join(', ')}?`, terminal);
   }
-  using slow = new SlowNote(terminal);
+  using slow = new SlowNote(terminal, 'mahabharatha');
   slow.tell(() => 'cleans up');
   const log = makeTerminalLog(config.logLevel === 'debug' ? 'debug' : 'warn', terminal);
   const reclaim = async (): Promise<string[]> =>

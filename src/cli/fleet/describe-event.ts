@@ -16,7 +16,7 @@ export function describeEvent(
     case 'task_claimed':
       return `worker ${text('worker_id')} takes ${text('task_id')}${data['attempt'] === 1 ? '' : `, attempt ${text('attempt')}`}`;
     case 'task_complete':
-      return `✓ ${text('task_id')} is done, ${text('files')} files changed`;
+      return `✓ ${text('task_id')} is done, ${data['files'] === 1 ? '1 file' : `${text('files')} files`} changed`;
     case 'task_retry_scheduled':
       return `✗ ${text('task_id')} failed and will be tried again: ${firstLine(text('error'))}`;
     case 'task_failed':

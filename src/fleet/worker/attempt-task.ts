@@ -192,7 +192,7 @@ async function commit(
     attempt.onCommit(done);
   });
   // The branch has it: nothing from here on can make the task fail.
-  note(`committed ${done.commit.slice(0, 12)}, ${done.files.length} files`, {
+  note(`committed ${done.commit.slice(0, 12)}, files changed: ${done.files.length}`, {
     phase: 'commit',
     event: 'task_committed',
     data: { commit: done.commit, files: done.files.length },

@@ -52,11 +52,6 @@ export class Worker {
   async open(): Promise<boolean> {
     const { worker, board, config, log, signal, paths } = this.#parts;
     const { workers } = config;
-    const spawn = {
-      strategy: 'exponential',
-      baseSeconds: workers.spawn_backoff_base_seconds,
-      maxSeconds: workers.spawn_backoff_max_seconds,
-    } as const;
     board.changeWorker(worker, {
       branch: workerBranch(paths.feature, worker),
       worktree_path: workerWorktree(paths, worker),
@@ -90,7 +85,7 @@ export class Worker {
           board.changeWorker(worker, { status: 'crashed', error: `${message} (${hint})` }, 'worker_crashed');
           return false;
         }
-        await pause(backoffMs(spawn, failures, Math.random()), signal);
+        await pause(spawnPauseMs(config, failures), signal);
       }
     }
     return false;
@@ -277,12 +272,7 @@ export class Worker {
       return false;
     }
     board.changeWorker(worker, { restarts: this.#restarts });
-    const wait = {
-      strategy: 'exponential',
-      baseSeconds: workers.spawn_backoff_base_seconds,
-      maxSeconds: workers.spawn_backoff_max_seconds,
-    } as const;
-    await pause(backoffMs(wait, this.#restarts, Math.random()), signal);
+    await pause(spawnPauseMs(config, this.#restarts), signal);
     if (!(await this.open())) return false;
     await this.startLevel(commit);
     return true;
@@ -316,6 +306,15 @@ const LOSSES: ReadonlySet<HotcellError['code']> = new Set([
   'DRIVER_UNAVAILABLE',
   'CELL_START_FAILED',
 ]);
+
+function spawnPauseMs({ workers }: FleetConfig, failures: number): number {
+  const backoff = {
+    strategy: 'exponential',
+    baseSeconds: workers.spawn_backoff_base_seconds,
+    maxSeconds: workers.spawn_backoff_max_seconds,
+  } as const;
+  return backoffMs(backoff, failures, Math.random());
+}
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {});
