@@ -110,11 +110,13 @@ describe('hostile files', () => {
     const whole = piece.repeat(Math.ceil((256 * KiB) / piece.length));
     const half = whole.slice(0, whole.length / 2);
     const measure = (text: string): number => {
-      const start = performance.now();
+      // What this process has used: others on the machine do not count.
+      const start = process.cpuUsage();
       parseDotenv(text);
-      return performance.now() - start;
+      const { user, system } = process.cpuUsage(start);
+      return (user + system) / 1000;
     };
-    const best = (text: string): number => Math.min(...[1, 2, 3].map(() => measure(text)));
+    const best = (text: string): number => Math.min(...[1, 2, 3, 4, 5].map(() => measure(text)));
     measure(half);
     expect(best(whole)).toBeLessThan(3.2 * best(half) + 40);
   });
