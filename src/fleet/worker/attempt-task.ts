@@ -122,7 +122,7 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
     case 4:
       return { kind: 'blocked', code: agent.code, reason: words };
     default:
-      return { kind: 'failed', code: 1, error: `the agent ended with ${agent.code}: ${words}` };
+      return { kind: 'failed', code: 1, error: `the agent ${howItEnded(agent)}: ${words}` };
   }
 
   attempt.onVerifying();
@@ -223,6 +223,10 @@ async function checkpoint({ place, task, author }: Attempt): Promise<AttemptResu
     return { kind: 'failed', code: 2, error: 'the agent asked to be called again, and had done nothing' };
   const { commit: to } = await place.git.takeCommits(place.runGit);
   return { kind: 'checkpoint', commit: to };
+}
+
+function howItEnded({ outcome, code }: RunResult): string {
+  return outcome.kind === 'limit' ? `was ended at the limit ${outcome.limit}` : `ended with ${code}`;
 }
 
 function lastWords({ stdout, stderr }: RunResult): string {

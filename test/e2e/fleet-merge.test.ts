@@ -1,0 +1,165 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FleetCommand, SUBPROCESS, mahabharatha, type FleetEnd } from '../support/fleet-command.ts';
+import { describeFleet, viewHost } from '../support/fleet-remains.ts';
+import { FleetRepository, toTask } from '../support/fleet-repository.ts';
+
+const stack = new DisposableStack();
+let ended: { readonly first: FleetEnd; readonly second: FleetEnd };
+let left: string[] = [];
+/** After the first level of two, and after both. */
+let half: FleetRepository;
+let whole: FleetRepository;
+
+beforeAll(async () => {
+  const tasks = [toTask('A', 1), toTask('B', 1), toTask('C', 2)];
+  whole = stack.use(FleetRepository.make({ tasks, files: { 'notes.txt': 'one\n' } }));
+  const begin = FleetCommand.start(whole, ['kurukshetra', ...SUBPROCESS, '--workers', '2', '--level', '1']);
+  const first = await begin.ended;
+  half = stack.use(whole.copy());
+  const resume = FleetCommand.start(whole, ['resume', ...SUBPROCESS, '--workers', '2']);
+  ended = { first, second: await resume.ended };
+  left = await describeFleet(whole, [begin, resume]);
+});
+
+afterAll(() => stack.dispose());
+
+/** Every test works on a repository of its own. */
+function copyOf(repository: FleetRepository): FleetRepository {
+  return stack.use(repository.copy());
+}
+
+const filesOf = (repository: FleetRepository, commit: string): string[] =>
+  repository.git('ls-tree', '-r', '--name-only', commit, 'out/').split('\n').filter(Boolean);
+
+describe('a run in two parts', () => {
+  test('[FL-05, FL-15] --level ends after that level, and resume goes on with the next one', () => {
+    expect({ ...ended.first, stdout: '' }).toMatchObject({ code: 0 });
+    expect(ended.first.stderr).toContain('level 1 is complete. mahabharatha resume goes on.');
+    expect(half.readState().tasks).toMatchObject({
+      A: { status: 'complete' },
+      B: { status: 'complete' },
+      C: { status: 'pending' },
+    });
+    expect(ended.second).toMatchObject({ code: 0 });
+    expect(whole.readState().tasks['C']).toMatchObject({ status: 'complete' });
+    expect(whole.report('C').seen).toEqual(['A.txt', 'B.txt']);
+    expect(whole.countCommits()).toEqual({ A: 1, B: 1, C: 1 });
+    expect(left).toEqual([]);
+  });
+
+  test('[FL-15] what is complete is not begun anew', async () => {
+    const repository = copyOf(whole);
+    const again = await mahabharatha(repository, ['kurukshetra', ...SUBPROCESS]);
+    expect(again).toMatchObject({ code: 2, stdout: '' });
+    expect(again.stderr).toContain('was begun before');
+    expect(again.stderr).toContain('mahabharatha resume --feature demo');
+    const resumed = await mahabharatha(repository, ['resume', ...SUBPROCESS]);
+    expect(resumed).toMatchObject({ code: 0 });
+    expect(repository.countCommits()).toEqual({ A: 1, B: 1, C: 1 });
+    expect(repository.git('worktree', 'list')).not.toContain('worker');
+  });
+});
+
+describe('merge', () => {
+  test('[FL-05] --dry-run says what would be merged, and changes nothing', async () => {
+    const repository = copyOf(whole);
+    const before = viewHost(repository);
+    const { code, stdout } = await mahabharatha(repository, ['merge', '--dry-run']);
+    expect(code).toBe(0);
+    for (const id of ['A', 'B', 'C']) expect(stdout).toContain(`Mahabharatha [${id}]: Write out/${id}.txt`);
+    expect(stdout).toContain('3 commits of mahabharatha/demo/staging would be merged into main.');
+    expect(viewHost(repository)).toEqual(before);
+  });
+
+  test('[FL-05, FL-15] carries the feature into the branch it began on, and the files follow', async () => {
+    const repository = copyOf(whole);
+    const before = repository.git('rev-parse', 'main').trim();
+    const { code, stdout, stderr } = await mahabharatha(repository, ['merge', '--json']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const commit = repository.git('rev-parse', 'main').trim();
+    expect(JSON.parse(stdout)).toMatchObject({ target: 'main', commit });
+    expect(repository.git('rev-parse', 'main^1').trim()).toBe(before);
+    expect(filesOf(repository, 'main')).toEqual(['out/A.txt', 'out/B.txt', 'out/C.txt']);
+    expect(existsSync(join(repository.root, 'out/C.txt'))).toBe(true);
+    expect(repository.git('status', '--porcelain')).toBe('');
+    expect(repository.git('symbolic-ref', 'HEAD').trim()).toBe('refs/heads/main');
+    expect(repository.events()).toContain('merged_to_target');
+    const again = await mahabharatha(repository, ['merge']);
+    expect(again).toMatchObject({ code: 0, stdout: 'main has all of mahabharatha/demo/staging already.\n' });
+    expect(repository.git('rev-parse', 'main').trim()).toBe(commit);
+  });
+
+  test('[FL-05] --target leads into another branch, and nothing else moves', async () => {
+    const repository = copyOf(whole);
+    repository.git('branch', 'develop');
+    const before = viewHost(repository);
+    const { code } = await mahabharatha(repository, ['merge', '--target', 'develop']);
+    expect(code).toBe(0);
+    expect(filesOf(repository, 'develop')).toHaveLength(3);
+    expect(viewHost(repository)).toEqual(before);
+    const unknown = await mahabharatha(repository, ['merge', '--target', 'no-such']);
+    expect(unknown).toMatchObject({ code: 2, stdout: '' });
+    expect(unknown.stderr).toContain('there is no branch no-such');
+  });
+
+  test('[FL-05] refuses a working tree with changes, and one with files in the way', async () => {
+    const repository = copyOf(whole);
+    writeFileSync(join(repository.root, 'notes.txt'), 'changed\n');
+    const dirty = viewHost(repository);
+    const refused = await mahabharatha(repository, ['merge']);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('with changes of its own');
+    expect(viewHost(repository)).toEqual(dirty);
+    repository.git('checkout', '--', 'notes.txt');
+    repository.writeAll({ 'out/B.txt': 'of the user, not committed\n' });
+    const blocked = await mahabharatha(repository, ['merge']);
+    expect(blocked.code).toBe(1);
+    expect(blocked.stderr).toContain('untracked working tree files would be overwritten');
+    expect(readFileSync(join(repository.root, 'out/B.txt'), 'utf8')).toBe('of the user, not committed\n');
+    expect(existsSync(join(repository.root, 'out/A.txt'))).toBe(false);
+    expect(repository.git('rev-parse', 'main')).toBe(dirty.main);
+  });
+
+  test('[FL-05] a conflict changes nothing, and the commands that it names resolve it', async () => {
+    const repository = copyOf(whole);
+    repository.writeAll({ 'out/A.txt': 'written by hand meanwhile\n' });
+    repository.git('add', '-A');
+    repository.git('commit', '--quiet', '-m', 'By hand');
+    const before = viewHost(repository);
+    const { code, stderr } = await mahabharatha(repository, ['merge']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('mahabharatha/demo/staging does not merge into main: out/A.txt');
+    expect(viewHost(repository)).toEqual(before);
+    expect(repository.git('status', '--porcelain')).toBe('');
+    const [, commands = ''] = /By hand: (git switch .*), resolve/.exec(stderr) ?? [];
+    const shell = (line: string): string =>
+      execFileSync('bash', ['-c', line], { cwd: repository.root, encoding: 'utf8', stdio: 'pipe' });
+    expect(() => shell(commands)).toThrow('git merge mahabharatha/demo/staging');
+    expect(repository.git('diff', '--name-only', '--diff-filter=U')).toBe('out/A.txt\n');
+    shell('git checkout --ours out/A.txt && git add --all && git commit --no-edit --quiet');
+    const after = await mahabharatha(repository, ['merge']);
+    expect(after).toMatchObject({ code: 0, stdout: 'main has all of mahabharatha/demo/staging already.\n' });
+  });
+
+  test('[FL-05] refuses a feature with open levels, unless --force takes what there is', async () => {
+    const repository = copyOf(half);
+    const before = viewHost(repository);
+    const refused = await mahabharatha(repository, ['merge']);
+    expect(refused).toMatchObject({ code: 2, stdout: '' });
+    expect(refused.stderr).toContain('level 2 of demo is not complete');
+    expect(viewHost(repository)).toEqual(before);
+    expect(await mahabharatha(repository, ['merge', '--force'])).toMatchObject({ code: 0 });
+    expect(filesOf(repository, 'main')).toEqual(['out/A.txt', 'out/B.txt']);
+  });
+
+  test('[FL-06] without a state there is nothing to merge', async () => {
+    const repository = stack.use(FleetRepository.make({ tasks: [toTask('A', 1)] }));
+    const { code, stderr } = await mahabharatha(repository, ['merge']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('demo');
+    expect(repository.hasState()).toBe(false);
+  });
+});
