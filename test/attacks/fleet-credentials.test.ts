@@ -115,7 +115,8 @@ describeEach(FLEET_WAYS, (way) => {
       const spied = [1, 2].map((number) =>
         site.git('show', `mahabharatha/demo/staging:out/spied-credentials-${number}`),
       );
-      expect(spied).toEqual(['nothing', 'nothing']);
+      // A filter of the agent's is not asked at all: what was verified is what is committed.
+      expect(spied).toEqual(['git did not ask', 'git did not ask']);
     });
 
     test('[FL-08] it is on no command line, and in no environment but that of the agent and of who gives it', () => {

@@ -22,6 +22,7 @@ import {
   runInImage,
   tagImage,
 } from '../support/engine-images.ts';
+import { holdWorkerImage } from '../support/fleet-worker-image.ts';
 import { testThatNeeds, whyNotOci } from '../support/needs.ts';
 import { ociOptions } from '../support/package-site.ts';
 import { makeStateDirectory, removeFolders } from '../support/server.ts';
@@ -40,16 +41,18 @@ let home = '';
 /** Ours may be somebody's own engine, with an image of this name. */
 let before: string | undefined;
 const derived: string[] = [];
+const held = new AsyncDisposableStack();
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'hotcell-fleet-image-'));
   if (whyNoEngine() !== undefined) return;
+  await holdWorkerImage(held);
   await ensureBaseImage(engineApi().socket);
   engine = await Engine.connect(findEndpoint({ host: engineHost() }));
   before = await imageId(engine, IMAGE);
   if (before !== undefined) await tagImage(engine, before, KEPT);
   await removeImage(engine, IMAGE);
-}, 300_000);
+}, 900_000);
 afterAll(async () => {
   rmSync(home, { recursive: true });
   removeFolders(state);
@@ -61,6 +64,7 @@ afterAll(async () => {
   }
   for (const name of derived) await removeImage(engine, name);
   await removeUnnamedImages(engine);
+  await held.disposeAsync();
 });
 
 /** A secret of the machine that builds, which must not get into anything. */

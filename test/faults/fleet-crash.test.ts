@@ -255,7 +255,7 @@ const STOPS: readonly Stop[] = [
 describe.concurrent('being stopped', { timeout: 240_000 }, () => {
   for (const { how, way, code, stop } of STOPS) {
     const test = testThatNeeds(WAYS[way].missing);
-    test(`[FL-15, FL-11] ${how} (${way}): also agents that do not care for SIGTERM, after a grace; resume goes on`, async () => {
+    test(`[FL-15, FL-11] ${how} (${way}): also agents that do not care for SIGTERM, after a grace`, async () => {
       const marker = makeMarker();
       const repository = stack.use(
         FleetRepository.make({

@@ -107,13 +107,10 @@ describe.concurrent('a level that does not end by itself', { timeout: 240_000 },
       }
       // Letter by letter what was printed, with the only thing that a person adds.
       const lines = stderr.slice(stderr.indexOf('Merge it by hand')).split('\n');
-      const commands = lines.filter((line) => /^ {2}→ {3}(git|cd|mahabharatha) /.test(line));
+      const commands = lines.filter((line) => /^ {4}(git|cd|mahabharatha) /.test(line));
       expect(commands).toHaveLength(6);
       const at = commands.findIndex((line) => line.includes('git merge')) + 1;
-      const script = commands
-        .map((line) => line.replace('→', ''))
-        .toSpliced(at, 0, "echo 'as both want it' > shared.txt")
-        .join('\n');
+      const script = commands.toSpliced(at, 0, "echo 'as both want it' > shared.txt").join('\n');
       mkdirSync(repository.beside('bin'));
       symlinkSync(LAUNCHER, repository.beside('bin/mahabharatha'));
       const resumed = FleetCommand.start(repository, ['-c', script], {

@@ -26,7 +26,9 @@ export function renderError(
   }
   // SECURITY: a message may name files of a cell, and names may hold commands for the terminal.
   terminal.note(`${options.program ?? 'hotcell'}: ${toPrintable(error.message)}`);
-  for (const line of error.hint.split('\n')) terminal.note(`  → ${toPrintable(line)}`);
+  // Indented lines are commands that belong to the line before, to be copied.
+  for (const line of error.hint.split('\n'))
+    terminal.note(line.startsWith(' ') ? `  ${toPrintable(line)}` : `  → ${toPrintable(line)}`);
   if (options.debug) terminal.note(stackOf(error));
 }
 

@@ -215,7 +215,14 @@ export class OciCell implements Cell {
     if (!this.#runtimeEnded) {
       this.main?.closeStdin();
       await this.#kill('cancelled');
+      await this.#untilGone();
     }
     await this.gone;
+  }
+
+  /** Somebody else may have frozen it, too: then it dies only when it is thawed. */
+  async #untilGone(): Promise<void> {
+    const isGone = await Promise.race([this.gone.then(() => true), sleep(GRACE_MS, false, { ref: false })]);
+    if (!isGone && !this.#runtimeEnded) await this.thaw();
   }
 }

@@ -68,8 +68,28 @@ export async function restorePrivateGit(run: RunInCell, plan: PrivateGitPlan): P
   const old = [...Object.keys(files), ...UNWANTED, ...LOCKS, `refs/heads/${plan.branch}.lock`];
   await requireInCell(run, ['rm', '-rf', '--', ...old.map(at)]);
   await requireInCell(run, ['mkdir', '-p', '--', at('refs/heads')]);
+  await extract(run, plan, files);
+}
+
+async function extract(
+  run: RunInCell,
+  plan: PrivateGitPlan,
+  files: Readonly<Record<string, Uint8Array>>,
+): Promise<void> {
   const entries = Object.entries(files).map(([path, content]) => ({ path, content, mode: 0o644 }));
   await requireInCell(run, ['tar', '-x', '-f', '-', '-C', plan.git], { input: toTar(entries) });
+}
+
+/**
+ * Before our own commit: branches, index and commits of the agent stay.
+ * SECURITY: with a filter of the agent's, the commit would hold something else than what was verified; and so would those of
+ * the next tasks of this worker.
+ */
+export async function restoreSettings(run: RunInCell, plan: PrivateGitPlan): Promise<void> {
+  const { HEAD: _head, ...files } = toPrivateFiles(plan);
+  const old = [...Object.keys(files), ...SETTINGS, ...LOCKS];
+  await requireInCell(run, ['rm', '-rf', '--', ...old.map((path) => join(plan.git, path))]);
+  await extract(run, plan, files);
 }
 
 /** Nothing of the folder is used any more. The folder itself stays: it is mounted. */
@@ -79,15 +99,12 @@ export async function remakePrivateGit(run: RunInCell, plan: PrivateGitPlan): Pr
   await restorePrivateGit(run, plan);
 }
 
-/** What would change the meaning of later commands. The index too: it can hide changes of files. */
+/** What changes the meaning of commands. */
+const SETTINGS = ['shallow', 'hooks', 'info', 'commondir', 'config.worktree', 'refs/replace'];
+/** The index too: it can hide changes of files. */
 const UNWANTED = [
-  'shallow',
-  'hooks',
-  'info',
-  'commondir',
-  'config.worktree',
+  ...SETTINGS,
   'index',
-  'refs/replace',
   'refs/bisect',
   'rebase-merge',
   'rebase-apply',

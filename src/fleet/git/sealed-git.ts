@@ -14,6 +14,7 @@ import {
   LOCKS,
   remakePrivateGit,
   restorePrivateGit,
+  restoreSettings,
   writePrivateGit,
   type PrivateGitPlan,
 } from './private-git.ts';
@@ -176,7 +177,7 @@ export class SealedGit implements PlaceGit {
     options: CommitOptions,
   ): Promise<{ readonly moved: boolean }> {
     const known = await this.head();
-    await run(['rm', '-f', '--', ...LOCKS.map((lock) => join(this.#inside.git, lock))]);
+    await restoreSettings(run, await this.#plan());
     const head = await this.#cell(run).commitAll(message, author, { ...options, known });
     return { moved: head !== known };
   }

@@ -256,7 +256,7 @@ export class Orchestrator {
 }
 
 function toAbandoned(level: number): HotcellError {
-  return new HotcellError('CELL_LOST', `all workers are gone, and level ${level} has open tasks`, {
+  return new HotcellError('TASKS_FAILED', `all workers are gone, and level ${level} has open tasks`, {
     hint: 'mahabharatha logs tells why. mahabharatha resume goes on with new workers.',
   });
 }
