@@ -1,6 +1,6 @@
 import { HotcellError } from '../core/errors.ts';
 import { findAuthor } from '../fleet/git/author.ts';
-import { lineOf } from '../fleet/git/host-git.ts';
+import { lineOf, splitNul, type HostGit } from '../fleet/git/host-git.ts';
 import { mergeIntoTarget } from '../fleet/git/merge-branches.ts';
 import { featureBranch } from '../fleet/names.ts';
 import { takeOrchestrator } from '../fleet/state/orchestrator-lock.ts';
@@ -55,6 +55,7 @@ export async function mergeFleet(order: MergeOrder): Promise<MergedFleet> {
     });
   const commits = log.stdout.split('\n').filter((line) => line !== '');
   if (order.dryRun || commits.length === 0) return { branch, target, commits, commit: undefined };
+  if (!order.force) await requireOwnSettings(git, branch, target);
   const merged = await mergeIntoTarget(git, {
     target,
     branch,
@@ -71,4 +72,23 @@ export async function mergeFleet(order: MergeOrder): Promise<MergedFleet> {
     );
   store.note('merged_to_target', { target, commit: merged.commit, by: hold.record.pid });
   return { branch, target, commits, commit: lineOf(merged.commit) };
+}
+
+/** Files that the next command reads as the user's own wish. */
+const SETTINGS = ['hotcell.yaml', '.mahabharatha'];
+
+/**
+ * SECURITY: an agent may have changed what decides about its walls. Whoever merges that must know: the next run would obey.
+ */
+async function requireOwnSettings(git: HostGit, branch: string, target: string): Promise<void> {
+  const range = `refs/heads/${target}...refs/heads/${branch}`;
+  const changed = splitNul(await git.run(['diff', '--name-only', '-z', range, '--', ...SETTINGS]));
+  if (changed.length === 0) return;
+  throw new HotcellError(
+    'FILE_REFUSED',
+    `the feature changes settings of the fleet itself: ${changed.join(', ')}`,
+    {
+      hint: `Look: git diff ${target}...${branch} -- ${SETTINGS.join(' ')}\nIf that is what you want: mahabharatha merge --force`,
+    },
+  );
 }

@@ -155,6 +155,25 @@ describe('merge', () => {
     expect(filesOf(repository, 'main')).toEqual(['out/A.txt', 'out/B.txt']);
   });
 
+  test.each(['hotcell.yaml', '.mahabharatha/config.yaml'])(
+    '[FL-09] what a worker did to %s is not merged unseen',
+    async (file) => {
+      const repository = copyOf(whole);
+      repository.git('switch', '--quiet', 'mahabharatha/demo/staging');
+      repository.writeAll({ [file]: 'workers: { launcher_type: subprocess }\n' });
+      repository.git('add', '--force', file);
+      repository.git('commit', '--quiet', '-m', 'Weaken the walls');
+      repository.git('switch', '--quiet', 'main');
+      const before = repository.git('rev-parse', 'main');
+      const refused = await mahabharatha(repository, ['merge']);
+      expect(refused).toMatchObject({ stdout: '' });
+      expect(refused.code).not.toBe(0);
+      expect(refused.stderr).toContain(`changes settings of the fleet itself: ${file}`);
+      expect(repository.git('rev-parse', 'main')).toBe(before);
+      expect(await mahabharatha(repository, ['merge', '--force'])).toMatchObject({ code: 0 });
+    },
+  );
+
   test('[FL-06] without a state there is nothing to merge', async () => {
     const repository = stack.use(FleetRepository.make({ tasks: [toTask('A', 1)] }));
     const { code, stderr } = await mahabharatha(repository, ['merge']);

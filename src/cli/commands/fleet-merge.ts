@@ -28,7 +28,7 @@ export function addFleetMergeCommand(parent: Command, { terminal }: CommandConte
       '-t, --target <branch>',
       'the branch to merge into; the one that the feature began on unless given',
     )
-    .option('--force', 'also while levels are open')
+    .option('--force', 'also while levels are open, and with changed settings of the fleet')
     .option('--dry-run', 'show what would be merged, and do nothing')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
