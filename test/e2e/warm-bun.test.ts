@@ -148,7 +148,7 @@ describe.each(['container', 'preload'] as const)('in %s mode', (mode) => {
       'where and what it is',
       `console.log(process.argv, process.execArgv, process.argv0, process.title, Bun.main, import.meta.path);
        console.log(import.meta.main, import.meta.dir, process.cwd(), Object.entries(process.env).sort(), require.main === module);
-       console.log(Object.keys(require.cache), Object.keys(globalThis), process.listenerCount("exit"));`,
+       console.log(Object.keys(require.cache).sort(), Object.keys(globalThis), process.listenerCount("exit"));`,
     ],
     ['stdin as text', 'console.log(JSON.stringify(await Bun.stdin.text()))', { stdin: 'go\none\ntwo' }],
     [

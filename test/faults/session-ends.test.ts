@@ -23,7 +23,9 @@ describeEach(FRESH_WAYS, (way) => {
     const waiting = hand.ask('POST', '/exec', { command: 'sleep 2; echo slept' });
     await waitFor('both run', async () => {
       const { execs } = await hand.get<{ execs: ExecReply[] }>('GET', '/execs');
-      return execs.filter(({ state }) => state === 'running').length === 2;
+      const running = execs.filter(({ state }) => state === 'running').length;
+      // The shell may not have come to the program yet.
+      return running === 2 && countMarked(marker) === 1;
     });
     expect(await served.kill('SIGTERM')).toBe(0);
     // Whoever waited is told where to ask.

@@ -78,8 +78,8 @@ async function expectDone(kind: string, before: Record<string, string>): Promise
 }
 
 test.each([
-  ['sealed', 13],
-  ['linked', 13],
+  ['sealed', 23],
+  ['linked', 23],
 ] as const)(
   '[FL-11] [FL-15] %s: killed anywhere, the next start finishes it',
   async (kind, step) => {
