@@ -11,7 +11,7 @@ import type { PackageSpec } from '../../src/packages/api.ts';
 import type { CodeRequest } from '../../src/workbench/api.ts';
 import { WorkbenchSettings } from '../../src/workbench/settings.ts';
 import { engineHost } from './docker-engine.ts';
-import { makeStateDirectory } from './server.ts';
+import { makeStateDirectory, removeFolders } from './server.ts';
 
 export interface SiteWords {
   readonly driver: 'oci' | 'docker';
@@ -86,8 +86,8 @@ export function makeSiteWords(driver: 'oci' | 'docker', settings: unknown = {}):
 }
 
 export function removeSiteFolders({ dataDir, stateDirectory }: SiteWords): void {
-  for (const folder of [dataDir, stateDirectory, `${stateDirectory}-workbench`])
-    rmSync(folder, { recursive: true, force: true });
+  rmSync(dataDir, { recursive: true, force: true });
+  removeFolders(stateDirectory);
 }
 
 export function request(code: string, more: Partial<CodeRequest> = {}): CodeRequest {
