@@ -71,7 +71,7 @@ describeModes([PRELOAD, CONTAINER, DOCKER], (mode) => {
   test('[MC-06] a timeout says that it is one, and nothing of the code goes on', async () => {
     const { reply, failed } = await run(server.client, {
       code: 'console.log("begun"); for (;;);',
-      timeout: 700,
+      timeout: 4000,
     });
     expect([failed, reply]).toEqual([
       true,
