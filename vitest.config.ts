@@ -4,8 +4,6 @@ const slow = { testTimeout: 120_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   test: {
-    // Two files at a time: those with real cells wait more than they work, and more than two would turn load into timeouts
-    // on a small machine.
     maxWorkers: 2,
     // Time for a private Docker engine to stop.
     teardownTimeout: 60_000,
@@ -22,8 +20,9 @@ export default defineConfig({
         test: {
           name: 'cells',
           include: ['test/{contract,attacks,faults,e2e}/**/*.test.ts'],
-          // After the quick ones.
+          // After the quick ones, one file at a time: on a small machine two of them turn load into timeouts.
           sequence: { groupOrder: 1 },
+          maxWorkers: 1,
           globalSetup: ['test/support/engine-setup.ts'],
           ...slow,
         },
