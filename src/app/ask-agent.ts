@@ -97,7 +97,7 @@ export async function askAgentOnce(
       place,
       prompt,
       variables: { MAHABHARATHA_FEATURE: feature },
-      timeoutMs: config.workers.timeout_minutes * 60_000,
+      timeMs: config.workers.timeout_minutes * 60_000,
       keptBytes: ANSWER_BYTES,
       ...(signal === undefined ? {} : { signal }),
     });

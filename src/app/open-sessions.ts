@@ -7,6 +7,7 @@ import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { LoopVolumes } from '../drivers/volumes/loop-volumes.ts';
 import { MemoryVolumes } from '../drivers/volumes/memory-volumes.ts';
+import { networkOpener } from '../egress/open-network.ts';
 import { AuditLog, SYSTEM_WALL_CLOCK } from '../policy/audit-log.ts';
 import { RateLimit } from '../policy/rate-limit.ts';
 import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
@@ -51,7 +52,12 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
       dir,
       driver,
       volumes,
-      gate: () => gate.get(),
+      engineMounts: driver.name === 'docker',
+      openNetwork: networkOpener(driver.confines, {
+        gate: () => gate.get(),
+        clock: SYSTEM_SESSION_CLOCK,
+        log,
+      }),
       caBundle: await readCaBundle(),
       rules: settings.rules,
       rateLimit: new RateLimit({ ...settings.rateLimit, clock: SYSTEM_CLOCK }),

@@ -97,21 +97,6 @@ export interface CellFile {
   readonly mode?: number;
 }
 
-export interface FileEntry {
-  readonly name: string;
-  readonly kind: 'file' | 'folder' | 'link' | 'other';
-  readonly sizeBytes: number;
-}
-
-/** The files of a cell, seen and made with the rights of its programs. Throws FILE_REFUSED for what they could not do. */
-export interface CellFiles {
-  write(files: readonly CellFile[]): Promise<void>;
-  /** Refuses a file of more than `limitBytes`. */
-  read(path: string, limitBytes: number): Promise<Uint8Array>;
-  /** `.` is the workdir. */
-  list(path: string): Promise<FileEntry[]>;
-}
-
 export interface Cell {
   readonly id: string;
   readonly name: string;
@@ -121,8 +106,6 @@ export interface Cell {
   readonly main: Exec | undefined;
   /** One more command; only in a cell without `main`. */
   exec(request: ExecRequest): Promise<Exec>;
-  /** As `exec`: only in a cell without `main`. */
-  readonly files: CellFiles;
   /** In a cell that lasts: what `Driver.adopt` needs to find it again. Kept secret: whoever knows it can speak for the cell. */
   readonly record: string | undefined;
   /**

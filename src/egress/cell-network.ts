@@ -1,6 +1,6 @@
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Permission } from '../wire/permissions.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal, EgressReply } from '../wire/egress.ts';
 import type { HeaderInjection } from './header-injection.ts';
 
 /** A host that may be reached, with what may be asked of it. */
@@ -15,12 +15,18 @@ export interface CellNetwork {
   readonly variables: Readonly<Record<string, string>>;
   /** Where cells share the loopback of this machine: the port that commands need, for `ExecRequest.reach`. */
   readonly port: number | undefined;
+  /** There is nothing to wait for. */
+  readonly isReady: boolean;
   /** Resolves when there is a way out, or there is none after a while. */
   untilReady(): Promise<void>;
   setAllow(allow: readonly Allowed[]): void;
   /** For `refusalsSince`. */
   mark(): number;
   refusalsSince(mark: number): EgressRefusal[];
+  /** What it lets through, and what came of it so far. */
+  describe(): Omit<EgressReply, 'enabled'>;
+  /** Everything that can be reached, with the presets spelled out. */
+  reachable(): string[];
   close(): void;
 }
 

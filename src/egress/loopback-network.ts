@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { HotcellError } from '../core/errors.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal, EgressReply } from '../wire/egress.ts';
 import type { Allowed, CellNetwork } from './cell-network.ts';
 import { proxyVariables } from './cell-side.ts';
 import type { ProxyKey } from './proxy-key.ts';
@@ -21,6 +21,7 @@ export class LoopbackNetwork implements CellNetwork {
   readonly variables: Readonly<Record<string, string>>;
   readonly port: number;
   readonly #egress: EgressSession;
+  readonly isReady = true;
   readonly #server: Server;
   readonly #sockets: ReadonlySet<Socket>;
 
@@ -50,6 +51,14 @@ export class LoopbackNetwork implements CellNetwork {
 
   refusalsSince(mark: number): EgressRefusal[] {
     return this.#egress.refusalsSince(mark);
+  }
+
+  describe(): Omit<EgressReply, 'enabled'> {
+    return this.#egress.describe();
+  }
+
+  reachable(): string[] {
+    return this.#egress.reachable();
   }
 
   close(): void {

@@ -11,18 +11,19 @@ export interface NetworkParts {
   gate(): Promise<EgressGate>;
   readonly clock: NetworkClock;
   readonly log: Log;
-  /** What a program is told that was refused something, in a sentence. */
-  readonly howToAllow: string;
+  /** What a program is told that was refused something, in a sentence; as in sessions unless given. */
+  readonly howToAllow?: string;
 }
 
 /** Opens ways out of the cells of a driver, according to where it makes walls. */
 export function networkOpener(confines: Driver['confines'], parts: NetworkParts): OpenNetwork {
-  const { clock, log, howToAllow } = parts;
+  const { clock, log } = parts;
+  const say = parts.howToAllow === undefined ? {} : { howToAllow: parts.howToAllow };
   if (confines === 'commands') {
     return async (allow, _startHelper, { inject } = {}) => {
       const gate = await parts.gate();
       const key = new ProxyKey();
-      const egress = gate.open(allow, { key, howToAllow, inject });
+      const egress = gate.open(allow, { key, inject, ...say });
       try {
         return await LoopbackNetwork.open({ egress, key, variables: gate.variables(allow) });
       } catch (error) {
@@ -33,7 +34,7 @@ export function networkOpener(confines: Driver['confines'], parts: NetworkParts)
   }
   return async (allow, startHelper, { inject } = {}) => {
     const gate = await parts.gate();
-    const egress = gate.open(allow, { howToAllow, inject });
+    const egress = gate.open(allow, { inject, ...say });
     const network = new RelayNetwork({ egress, clock, log, startHelper }, gate.variables(allow));
     network.open();
     return network;

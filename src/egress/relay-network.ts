@@ -1,7 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal, EgressReply } from '../wire/egress.ts';
 import type { Allowed, CellNetwork } from './cell-network.ts';
 import { PROXY_IN_CELL, RELAY, proxyVariables } from './cell-side.ts';
 import type { EgressSession } from './session.ts';
@@ -28,7 +28,7 @@ const AGAIN_MS = 500;
 export class RelayNetwork implements CellNetwork {
   readonly variables: Readonly<Record<string, string>>;
   readonly port = undefined;
-  readonly egress: EgressSession;
+  readonly #egress: EgressSession;
   readonly #parts: RelayNetworkParts;
   readonly #ready = Promise.withResolvers<void>();
   #isReady = false;
@@ -37,7 +37,7 @@ export class RelayNetwork implements CellNetwork {
   /** `variables`: more of them than those of the proxy. */
   constructor(parts: RelayNetworkParts, variables: Readonly<Record<string, string>>) {
     this.#parts = parts;
-    this.egress = parts.egress;
+    this.#egress = parts.egress;
     this.variables = { ...proxyVariables(PROXY_IN_CELL), ...variables };
   }
 
@@ -48,7 +48,6 @@ export class RelayNetwork implements CellNetwork {
     void this.#ready.promise.then(cancel);
   }
 
-  /** There is nothing to wait for any more. */
   get isReady(): boolean {
     return this.#isReady;
   }
@@ -77,20 +76,28 @@ export class RelayNetwork implements CellNetwork {
   }
 
   setAllow(allow: readonly Allowed[]): void {
-    this.egress.setAllow(allow);
+    this.#egress.setAllow(allow);
   }
 
   mark(): number {
-    return this.egress.mark();
+    return this.#egress.mark();
   }
 
   refusalsSince(mark: number): EgressRefusal[] {
-    return this.egress.refusalsSince(mark);
+    return this.#egress.refusalsSince(mark);
+  }
+
+  describe(): Omit<EgressReply, 'enabled'> {
+    return this.#egress.describe();
+  }
+
+  reachable(): string[] {
+    return this.#egress.reachable();
   }
 
   close(): void {
     this.#isClosed = true;
     this.#setReady();
-    this.egress.close();
+    this.#egress.close();
   }
 }

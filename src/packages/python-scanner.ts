@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import { readOutcome } from '../cells/read-outcome.ts';
+import { runToEnd } from '../cells/run-to-end.ts';
 import type { CellImage } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
-import { HotcellError, toCancelError } from '../core/errors.ts';
+import { toCancelError } from '../core/errors.ts';
 import type { Limits } from '../core/limits.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
 import type { PackageSpec } from './api.ts';
@@ -76,22 +78,15 @@ export class PythonScanner {
       limits,
       ...(image === undefined ? {} : { image }),
     });
-    const ended = AbortSignal.any([signal, AbortSignal.timeout(limits.wallTimeMs)]);
     try {
-      const exec = await cell.exec({ argv: ['python3', '-I', '{guest}/python-imports.py'], env: {} });
-      // Whoever cannot be killed goes with the cell.
-      const kill = (): void => void exec.kill('wallTimeMs').catch(() => {});
-      ended.addEventListener('abort', kill, { once: true });
-      exec.write(Buffer.from(code));
-      exec.closeStdin();
-      const output = new CappedBytes(LONGEST_REPLY);
-      for await (const event of exec.events) {
-        if (event.type === 'stdout') output.push(event.bytes);
-        if (event.type !== 'exit') continue;
-        if (signal.aborted) throw toCancelError(signal);
-        return event.outcome.kind === 'exited' && event.outcome.code === 0 ? toReply(output) : undefined;
-      }
-      throw new HotcellError('CELL_LOST', 'the cell that reads imports was lost');
+      const stdout = new CappedBytes(LONGEST_REPLY);
+      const { outcome } = await runToEnd(
+        cell,
+        { argv: ['python3', '-I', '{guest}/python-imports.py'], env: {} },
+        { input: Buffer.from(code), timeMs: limits.wallTimeMs, signal, stdout },
+      );
+      if (signal.aborted) throw toCancelError(signal);
+      return readOutcome(outcome).ok ? toReply(stdout) : undefined;
     } finally {
       await cell.dispose();
     }

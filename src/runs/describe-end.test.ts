@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ExecOutcome } from '../core/exec.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
-import { toEndMessage, toExitCode, toKeptOutput } from './describe-end.ts';
+import { toEndMessage, toKeptOutput } from './describe-end.ts';
 
 const KiB = 1024;
 const SIGKILL = 9;
@@ -12,21 +12,6 @@ function keep(text: string, limit = 10 * KiB): CappedBytes {
   bytes.push(new TextEncoder().encode(text));
   return bytes;
 }
-
-describe('exit codes', () => {
-  test.each<[ExecOutcome, number]>([
-    [{ kind: 'exited', code: 0 }, 0],
-    [{ kind: 'exited', code: 255 }, 255],
-    [{ kind: 'signalled', signal: SIGKILL }, 137],
-    [{ kind: 'signalled', signal: 11 }, 139],
-    [{ kind: 'limit', limit: 'wallTimeMs' }, 124],
-    [{ kind: 'limit', limit: 'memoryBytes' }, 137],
-    [{ kind: 'limit', limit: 'outputBytes' }, 137],
-    [{ kind: 'cancelled' }, 130],
-  ])('[CX-04, CX-05] %j is %i', (outcome, code) => {
-    expect(toExitCode(outcome)).toBe(code);
-  });
-});
 
 describe('messages', () => {
   test.each<[string, ExecOutcome, string]>([

@@ -1,3 +1,4 @@
+import { readOutcome, type EndBounds } from '../cells/read-outcome.ts';
 import { HotcellError, toCancelError, toHotcellError } from '../core/errors.ts';
 import type { Language, LanguageTable } from '../core/language.ts';
 import type { Limits } from '../core/limits.ts';
@@ -6,7 +7,7 @@ import type { HotCell } from '../pool/hot-cell.ts';
 import type { HotPool, Taken } from '../pool/hot-pool.ts';
 import { BOOTSTRAP_FAILURE, encodeJobFrame } from '../pool/job-frame.ts';
 import { Admission } from './admission.ts';
-import { toEndMessage, toExitCode, toKeptOutput } from './describe-end.ts';
+import { toEndMessage, toKeptOutput } from './describe-end.ts';
 import type { LanguageStatus, OutputListener, RunRequest, RunResult, Runs } from './run.ts';
 import type { ReadyPackages, RunPackages } from './run-packages.ts';
 import { supervise, type Supervised } from './supervise.ts';
@@ -34,12 +35,6 @@ export interface RunsOptions {
 const ATTEMPTS = 3;
 /** What a booted interpreter needs to do anything at all. */
 const LEAST_ROOM_BYTES = 2 * 1024 * 1024;
-
-interface Bounds {
-  readonly wallTimeMs: number;
-  readonly memoryBytes: number;
-  readonly outputBytes: number;
-}
 
 /** The one-shot use case: one piece of code in, a full diagnosis out. */
 export class OneShotRuns implements Runs {
@@ -131,7 +126,7 @@ export class OneShotRuns implements Runs {
     return language;
   }
 
-  #toBounds(request: RunRequest): Bounds {
+  #toBounds(request: RunRequest): EndBounds {
     const { ceilings, limits } = this.#options;
     const wallTimeMs = request.timeoutMs ?? limits.wallTimeMs;
     const memoryBytes = request.memoryBytes ?? limits.memoryBytes;
@@ -158,7 +153,7 @@ export class OneShotRuns implements Runs {
   async #runOnce(run: {
     request: RunRequest;
     language: Language;
-    bounds: Bounds;
+    bounds: EndBounds;
     signal: AbortSignal;
     onOutput: OutputListener;
     mayRetry: () => boolean;
@@ -206,7 +201,7 @@ export class OneShotRuns implements Runs {
     run: {
       request: RunRequest;
       language: Language;
-      bounds: Bounds;
+      bounds: EndBounds;
       packages: ReadyPackages | undefined;
     },
     taken: Taken,
@@ -217,7 +212,7 @@ export class OneShotRuns implements Runs {
     const { keptBytes } = this.#options;
     return {
       outcome,
-      exitCode: toExitCode(outcome),
+      exitCode: readOutcome(outcome).exitCode,
       limitHit: outcome.kind === 'limit' ? outcome.limit : usage.reached[0],
       stdout: toKeptOutput(end.stdout, keptBytes, undefined),
       stderr: toKeptOutput(end.stderr, keptBytes, toEndMessage(outcome, run.bounds)),

@@ -1,4 +1,5 @@
-import type { ExecOutcome, KillCause, Usage } from '../core/exec.ts';
+import { attend } from '../cells/run-to-end.ts';
+import type { ExecOutcome, Usage } from '../core/exec.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
 import type { HotCell } from '../pool/hot-cell.ts';
 import type { OutputListener } from './run.ts';
@@ -21,39 +22,24 @@ export interface Supervised {
   readonly wallTimeMs: number;
 }
 
-/** Hands the job to a waiting cell and stays with it to the end: clock, output and caller are watched here. */
+/** Hands the job to a waiting cell and stays with it to the end. */
 export async function supervise(hot: HotCell, options: Supervision): Promise<Supervised> {
   const stdout = new CappedBytes(options.keptBytes);
   const stderr = new CappedBytes(options.keptBytes);
   const startedAt = performance.now();
-  // A kill that fails must not end the server, and the program must end all the same.
-  const kill = (cause: KillCause): void => {
-    hot.main.kill(cause).catch(() => hot.cell.dispose().catch(() => {}));
-  };
-  const timer = setTimeout(() => kill('wallTimeMs'), options.wallTimeMs);
-  const cancel = (): void => kill('cancelled');
-  options.signal.addEventListener('abort', cancel);
-  try {
-    hot.main.write(options.input);
-    if (options.stdin.length > 0) hot.main.write(options.stdin);
-    hot.main.closeStdin();
-    if (options.signal.aborted) cancel();
-    let flooded = false;
-    for await (const event of hot.main.events) {
-      if (event.type === 'exit') {
-        const { outcome, usage } = event;
-        return { outcome, usage, stdout, stderr, wallTimeMs: performance.now() - startedAt };
-      }
-      (event.type === 'stdout' ? stdout : stderr).push(event.bytes);
-      options.onOutput?.(event.type, event.bytes);
-      if (!flooded && stdout.total + stderr.total > options.outputBytes) {
-        flooded = true;
-        kill('outputBytes');
-      }
-    }
-    throw new Error('the events of an exec ended without exit');
-  } finally {
-    clearTimeout(timer);
-    options.signal.removeEventListener('abort', cancel);
-  }
+  hot.main.write(options.input);
+  if (options.stdin.length > 0) hot.main.write(options.stdin);
+  hot.main.closeStdin();
+  const { outcome, usage } = await attend(hot.main, {
+    timeMs: options.wallTimeMs,
+    outputBytes: options.outputBytes,
+    signal: options.signal,
+    onOutput: (stream, bytes) => {
+      (stream === 'stdout' ? stdout : stderr).push(bytes);
+      options.onOutput?.(stream, bytes);
+    },
+    // The program must end all the same.
+    onUnkillable: () => void hot.cell.dispose().catch(() => {}),
+  });
+  return { outcome, usage, stdout, stderr, wallTimeMs: performance.now() - startedAt };
 }

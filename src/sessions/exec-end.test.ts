@@ -50,12 +50,12 @@ describe('the end of a command', () => {
     [
       'a kill on request',
       reported({ kind: 'cancelled' }, {}, { killedBy: 'request' }),
-      ['killed', 137, false, [], 'SIGKILL', 'request'],
+      ['killed', 130, false, [], 'SIGKILL', 'request'],
     ],
     [
       'a kill after the timeout',
       reported({ kind: 'cancelled' }, {}, { killedBy: 'request', timedOut: true }),
-      ['killed', 137, false, [], 'SIGKILL', 'request'],
+      ['killed', 130, false, [], 'SIGKILL', 'request'],
     ],
     [
       'a kill that came too late',
@@ -102,6 +102,6 @@ describe('the end of a command', () => {
       'ended with exit code 1; the session had as many processes as it may have; the disk of the session is full',
     );
     const { message } = toEndReport({ kind: 'limit', limit: 'memoryBytes' }, USAGE, CONTEXT).end;
-    expect(message).toBe('the kernel killed it: more than the 256 MB of memory of the session');
+    expect(message).toBe('killed: out of memory, limit 256 MB');
   });
 });

@@ -1,4 +1,4 @@
-import { constants } from 'node:os';
+import { describeReading, readOutcome, type EndBounds, type EndReason } from '../cells/read-outcome.ts';
 import type { ExecOutcome, Usage } from '../core/exec.ts';
 import type { Limits } from '../core/limits.ts';
 import type { ExecEnd, ExecResult } from '../wire/session-exec.ts';
@@ -24,29 +24,53 @@ export interface EndReport {
 
 /** The exit code of commands of whose end nobody knows more. */
 export const UNKNOWN_EXIT_CODE = -1;
-const TIMEOUT_EXIT_CODE = 124;
-/** What a shell says of a program that SIGKILL ended. */
-const SHELL_KILLED = 128 + constants.signals.SIGKILL;
 const FULL = 0.99;
 
-const SIGNAL_NAMES: ReadonlyMap<number, string> = new Map(
-  Object.entries(constants.signals).map(([name, number]) => [number, name]),
-);
+/** Nobody ends a command of a session for its output: the log keeps what it can. */
+const REASONS = {
+  exit: 'exit',
+  signal: 'signal',
+  timeout: 'timeout',
+  memory: 'memory',
+  output: 'killed',
+  cancelled: 'killed',
+} as const satisfies Record<EndReason, ExecEnd['reason']>;
 
 /** What the fate of a command means for whoever sent it. */
 export function toEndReport(outcome: ExecOutcome, usage: Usage, context: EndContext): EndReport {
-  const end = toEnd(outcome, usage, context);
-  const exitCode = toExitCode(end.reason, outcome);
-  const ok = end.reason === 'exit' && exitCode === 0;
+  const reading = readOutcome(toFate(outcome, context), usage);
+  if (reading.reason === 'cancelled') return toKilledEnd(context.killedBy ?? 'request');
+  const { exitCode, ok, reason } = reading;
   const limitsReached = toLimitsReached(outcome, usage, ok);
   const notes = ok
     ? []
-    : limitsReached.filter((limit) => limit !== end.reason).map((limit) => LIMIT_NOTES[limit]);
-  const message = [end.message, ...notes].join('; ');
+    : limitsReached.filter((limit) => limit !== reason).map((limit) => LIMIT_NOTES[limit]);
+  const message = [describeReading(reading, toBounds(context)), ...notes].join('; ');
   // Nobody kills at these limits: a program gets an error, and most fail of it.
   const cause = limitsReached.find((limit) => limit !== 'memory');
-  const reason = end.reason === 'exit' && !ok && cause !== undefined ? cause : end.reason;
-  return { end: { ...end, reason, message }, exitCode, ok, limitsReached };
+  const isAsked = reason === 'timeout' && outcome.kind !== 'limit';
+  return {
+    end: {
+      reason: reason === 'exit' && !ok && cause !== undefined ? cause : REASONS[reason],
+      message,
+      signal: isAsked ? 'SIGTERM' : (reading.signal ?? null),
+      killed_by: null,
+    },
+    exitCode,
+    ok,
+    limitsReached,
+  };
+}
+
+/** The outcome with what only we know of it. */
+function toFate(outcome: ExecOutcome, { killedBy, timedOut }: EndContext): ExecOutcome {
+  // A command that ended by itself before the kill reached it ended by itself.
+  if (killedBy !== undefined && outcome.kind !== 'exited') return { kind: 'cancelled' };
+  return timedOut && outcome.kind !== 'cancelled' ? { kind: 'limit', limit: 'wallTimeMs' } : outcome;
+}
+
+function toBounds({ limits, timeoutMs = 0 }: EndContext): EndBounds {
+  return { ...limits, wallTimeMs: timeoutMs };
 }
 
 const LIMIT_NOTES = {
@@ -54,38 +78,6 @@ const LIMIT_NOTES = {
   processes: 'the session had as many processes as it may have',
   disk: 'the disk of the session is full',
 } as const;
-
-function toExitCode(reason: ExecEnd['reason'], outcome: ExecOutcome): number {
-  if (reason === 'timeout') return TIMEOUT_EXIT_CODE;
-  if (outcome.kind === 'exited') return outcome.code;
-  return 128 + (outcome.kind === 'signalled' ? outcome.signal : constants.signals.SIGKILL);
-}
-
-function toEnd(outcome: ExecOutcome, usage: Usage, context: EndContext): ExecEnd {
-  // A command that ended by itself before the kill reached it ended by itself.
-  const { killedBy } = context;
-  if (outcome.kind === 'cancelled' || (killedBy !== undefined && outcome.kind !== 'exited')) {
-    return toKilledEnd(killedBy ?? 'request').end;
-  }
-  if (context.timedOut || (outcome.kind === 'limit' && outcome.limit === 'wallTimeMs')) {
-    const message = `ended after ${(context.timeoutMs ?? 0) / 1000} s (timeout_s)`;
-    const signal = outcome.kind === 'limit' ? 'SIGKILL' : 'SIGTERM';
-    return { reason: 'timeout', message, signal, killed_by: null };
-  }
-  if (outcome.kind === 'signalled') {
-    const signal = SIGNAL_NAMES.get(outcome.signal) ?? `signal ${outcome.signal}`;
-    return { reason: 'signal', message: `ended by ${signal}`, signal, killed_by: null };
-  }
-  // The shell of a command outlives the program that was killed, and tells of it in its own way.
-  const outOfMemory =
-    outcome.kind === 'limit' || (outcome.code === SHELL_KILLED && usage.reached.includes('memoryBytes'));
-  if (outOfMemory) {
-    const megabytes = Math.floor(context.limits.memoryBytes / 1024 / 1024);
-    const message = `the kernel killed it: more than the ${megabytes} MB of memory of the session`;
-    return { reason: 'memory', message, signal: 'SIGKILL', killed_by: null };
-  }
-  return { reason: 'exit', message: `ended with exit code ${outcome.code}`, signal: null, killed_by: null };
-}
 
 const KILLED_MESSAGES: Readonly<Record<KilledBy, string>> = {
   request: 'killed on request',
@@ -123,7 +115,7 @@ export function toLostEnd(
 export function toKilledEnd(by: KilledBy): EndReport {
   return {
     end: { reason: 'killed', message: KILLED_MESSAGES[by], signal: 'SIGKILL', killed_by: by },
-    exitCode: 128 + constants.signals.SIGKILL,
+    exitCode: readOutcome({ kind: 'cancelled' }).exitCode,
     ok: false,
     limitsReached: [],
   };

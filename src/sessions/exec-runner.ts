@@ -1,3 +1,4 @@
+import type { ExitEvent } from '../cells/run-to-end.ts';
 import type { Cell } from '../core/cell.ts';
 import { messageOf, toHotcellError } from '../core/errors.ts';
 import type { Exec } from '../core/exec.ts';
@@ -14,7 +15,7 @@ import {
 import type { ExecRow } from './exec-rows.ts';
 import type { ExecSite } from './exec-site.ts';
 import type { ExecTable } from './exec-table.ts';
-import type { CommandExec, ExitEvent } from './session-exec.ts';
+import type { CommandExec } from './session-exec.ts';
 
 /** What commands need to know of their session, and may change of it. */
 export interface CommandsHost {

@@ -1,14 +1,21 @@
+import { readOutcome } from '../cells/read-outcome.ts';
+import { attend, runToEnd } from '../cells/run-to-end.ts';
 import type { Cell } from '../core/cell.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
-import { messageOf } from '../core/errors.ts';
+import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
+import { CappedBytes } from '../lib/capped-bytes.ts';
 import type { SessionRows } from './session-rows.ts';
+
+const WORDS_KEPT = 1024;
 
 interface HelperParts {
   readonly sessionId: string;
   readonly cell: Cell;
   readonly rows: SessionRows;
   readonly log: Log;
+  /** The cell was taken over: ours begin when those of the server before us have ended. */
+  readonly inherits: boolean;
 }
 
 /**
@@ -17,14 +24,18 @@ interface HelperParts {
  */
 export class HelperExecs {
   readonly #parts: HelperParts;
+  readonly #inherited = Promise.withResolvers<void>();
   #isLetGo = false;
 
   constructor(parts: HelperParts) {
     this.#parts = parts;
+    if (!parts.inherits) this.#inherited.resolve();
   }
 
   async start(request: ExecRequest): Promise<Exec> {
     const { cell, rows, sessionId } = this.#parts;
+    await this.#inherited.promise;
+    if (this.#isLetGo) throw new HotcellError('CANCELLED', 'the session was let go');
     const exec = await cell.exec(request);
     rows.addHelper(sessionId, exec.id);
     void exec.ended.then(() => this.#onEnded(exec));
@@ -43,18 +54,11 @@ export class HelperExecs {
   }
 
   /** Runs a short one to its end. Returns its exit code and what it said. */
-  async run(request: ExecRequest, stdin?: Uint8Array): Promise<{ ok: boolean; words: string }> {
-    const exec = await this.start(request);
-    if (stdin !== undefined) exec.write(stdin);
-    exec.closeStdin();
-    let words = '';
-    for await (const event of exec.events) {
-      if (event.type === 'exit') {
-        return { ok: event.outcome.kind === 'exited' && event.outcome.code === 0, words };
-      }
-      if (words.length < 1024) words += new TextDecoder().decode(event.bytes);
-    }
-    return { ok: false, words };
+  async run(request: ExecRequest, input?: Uint8Array): Promise<{ ok: boolean; words: string }> {
+    const words = new CappedBytes(WORDS_KEPT);
+    const started = { exec: (asked: ExecRequest) => this.start(asked) };
+    const { outcome } = await runToEnd(started, request, { input, stdout: words, stderr: words });
+    return { ok: readOutcome(outcome).ok, words: words.text() };
   }
 
   /** Ends those of the server before us, and commands that it had just started when it was killed. */
@@ -65,13 +69,14 @@ export class HelperExecs {
     const perhaps = Array.from({ length: JUST_STARTED }, (_, index) => first + index);
     await Promise.all([...noted, ...perhaps].map((number) => this.#endOne(cell.resume(number, 0))));
     rows.clearHelpers(sessionId);
+    this.#inherited.resolve();
   }
 
   async #endOne(exec: Exec | undefined): Promise<void> {
     if (exec === undefined) return;
     try {
       await exec.kill('cancelled');
-      for await (const event of exec.events) if (event.type === 'exit') break;
+      await attend(exec, {});
       exec.forget();
     } catch (error) {
       this.#parts.log.warn({ error: messageOf(error) }, 'a helper of the last server could not be ended');
@@ -80,6 +85,7 @@ export class HelperExecs {
 
   letGo(): void {
     this.#isLetGo = true;
+    this.#inherited.resolve();
   }
 }
 

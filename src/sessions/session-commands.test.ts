@@ -161,7 +161,7 @@ describe('the time of a command', () => {
       ok: false,
       exit_code: 124,
       stdout: 'I will not go',
-      end: { reason: 'timeout', message: 'ended after 600 s (timeout_s)', signal: 'SIGKILL' },
+      end: { reason: 'timeout', message: 'timed out after 600 seconds', signal: 'SIGKILL' },
     });
   });
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SILENT_LOG } from '../core/log.ts';
 import { EgressGate } from '../egress/gate.ts';
+import { networkOpener } from '../egress/open-network.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
 import { CreateSessionRequest } from '../wire/sessions.ts';
 import { SessionExecRequest } from '../wire/session-exec.ts';
@@ -79,7 +80,12 @@ export class SessionDesk {
       dir: this.folder,
       driver: this.driver,
       volumes: this.volumes,
-      gate: () => Promise.resolve(new EgressGate({ presets: NO_PRESETS, log: SILENT_LOG })),
+      engineMounts: false,
+      openNetwork: networkOpener('cells', {
+        gate: () => Promise.resolve(new EgressGate({ presets: NO_PRESETS, log: SILENT_LOG })),
+        clock: this.clock,
+        log: SILENT_LOG,
+      }),
       caBundle: undefined,
       rules: ['tool-curl'],
       rateLimit: { take: () => {} },

@@ -1,5 +1,6 @@
+import { attend, type ExitEvent } from '../cells/run-to-end.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
-import type { Exec, ExecEvent, TerminalSize } from '../core/exec.ts';
+import type { Exec, TerminalSize } from '../core/exec.ts';
 import type { EgressRefusal } from '../wire/egress.ts';
 import type {
   ChangedFile,
@@ -15,8 +16,6 @@ import type { ExecKind } from './exec-rows.ts';
 import type { ExecSite } from './exec-site.ts';
 import { ExecOutput } from './exec-output.ts';
 import { toIsoTime } from './session-clock.ts';
-
-export type ExitEvent = Extract<ExecEvent, { type: 'exit' }>;
 
 /** What is known of a command before it begins. */
 export interface ExecIdentity {
@@ -135,13 +134,14 @@ export class CommandExec implements SessionExec {
     this.#acceptsInput = options.acceptsInput;
     if (this.#killedBy !== undefined) this.#kill('cancelled');
     try {
-      for await (const event of exec.events) {
-        // One that comes after we have let go is for the next server.
-        if (event.type === 'exit') return this.#isLetGo ? undefined : { exit: event };
-        const stream = options.onlyStderr === true ? 'stderr' : event.type;
-        if (!(await this.#keep(stream, event.bytes))) await this.kill('output_log');
-      }
-      throw new Error('the events of an exec ended without exit');
+      const exit = await attend(exec, {
+        onOutput: async (stream, bytes) => {
+          const kept = await this.#keep(options.onlyStderr === true ? 'stderr' : stream, bytes);
+          if (!kept) await this.kill('output_log');
+        },
+      });
+      // One that comes after we have let go is for the next server.
+      return this.#isLetGo ? undefined : { exit };
     } catch (error) {
       return this.#isLetGo ? undefined : { report: this.#toLostReport(error) };
     } finally {

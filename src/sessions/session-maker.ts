@@ -1,11 +1,11 @@
+import { FurnishedCell } from '../cells/furnished-cell.ts';
+import { requireSight, sightOfWorkspace } from '../cells/require-sight.ts';
 import type { Cell, CellSpec } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
-import { caVariables } from '../egress/ca-bundle.ts';
-import type { EgressGate } from '../egress/gate.ts';
-import { RelayNetwork, type RelayNetworkParts } from '../egress/relay-network.ts';
+import type { OpenNetwork } from '../egress/cell-network.ts';
 import { Workspace } from '../workspace/workspace.ts';
 import { HOME_IN_CELL, toWorkspacePath } from './exec-plan.ts';
 import { HelperExecs } from './helper-execs.ts';
@@ -18,7 +18,8 @@ import { TEMPLATES } from './templates.ts';
 
 export interface MakerParts {
   readonly driver: Driver;
-  gate(): Promise<EgressGate>;
+  readonly engineMounts: boolean;
+  readonly openNetwork: OpenNetwork;
   readonly host: SessionHost;
   readonly log: Log;
   readonly readBytes: number;
@@ -37,9 +38,9 @@ interface Beginning extends NewSession {
 
 const CA_BUNDLE_IN_CELL = `${HOME_IN_CELL}/.ca-certificates.crt`;
 
-/** Makes the folders, and a file of what comes in if it is told where. */
+/** Makes the folders. */
 const PREPARE = [
-  'mkdir -p -- "$1" "$2/.local/bin" && if [ -n "$3" ]; then cat > "$3"; fi || exit',
+  'mkdir -p -- "$1" "$2/.local/bin" || exit',
   // Debian calls it python3 only, and `python main.py` is what people write.
   'if ! command -v python && found=$(command -v python3); then ln -sf -- "$found" "$2/.local/bin/python"; fi >/dev/null',
 ].join('\n');
@@ -57,21 +58,26 @@ export class SessionMaker {
     const cell = await driver.create(this.#toSpec(asked.facts));
     let session: LiveSession | undefined;
     try {
-      const { createdAt, project } = asked.facts;
-      session = await this.#assemble({
-        ...asked,
-        cell,
-        cwd: toWorkspacePath(project),
-        touchedAt: createdAt,
-        pausedAt: undefined,
-        syncIndex: undefined,
-      });
+      const { createdAt, project, volumeFolder } = asked.facts;
+      if (volumeFolder !== null && this.#parts.engineMounts)
+        await requireSight(cell, await sightOfWorkspace(volumeFolder));
+      session = await this.#assemble(
+        {
+          ...asked,
+          cell,
+          cwd: toWorkspacePath(project),
+          touchedAt: createdAt,
+          pausedAt: undefined,
+          syncIndex: undefined,
+        },
+        false,
+      );
       await this.#prepare(session);
       // Until now a crash would have left a session that nobody has heard of.
       host.store.sessions.complete(asked.id, cell);
       return session;
     } catch (error) {
-      session?.parts.network?.close();
+      await session?.parts.furnished.closeNetwork();
       await cell.dispose().catch((failure: unknown) => {
         this.#parts.log.error({ cell: cell.id, error: messageOf(failure) }, 'a cell cannot be removed');
       });
@@ -84,26 +90,29 @@ export class SessionMaker {
     const { driver } = this.#parts;
     if (row.record === null) throw new HotcellError('CELL_LOST', 'nothing is known of its cell');
     const cell = await driver.adopt(row.record, this.#toSpec(row.facts));
-    const session = await this.#assemble({
-      id: row.id,
-      tenant: row.tenant,
-      facts: row.facts,
-      allow: row.allow ?? undefined,
-      cell,
-      cwd: row.cwd,
-      touchedAt: row.touched_at,
-      pausedAt: row.paused_at ?? undefined,
-      syncIndex: row.sync_index ?? undefined,
-    });
+    const session = await this.#assemble(
+      {
+        id: row.id,
+        tenant: row.tenant,
+        facts: row.facts,
+        allow: row.allow ?? undefined,
+        cell,
+        cwd: row.cwd,
+        touchedAt: row.touched_at,
+        pausedAt: row.paused_at ?? undefined,
+        syncIndex: row.sync_index ?? undefined,
+      },
+      true,
+    );
     try {
       const lastNumber = await session.commands.restore(session.life.isPaused);
       await session.parts.helpers.endInherited(lastNumber);
-      session.parts.network?.open();
       // A cell that is taken over runs, whatever it did before.
       if (session.life.isPaused) await cell.freeze();
       return session;
     } catch (error) {
-      session.parts.network?.close();
+      session.parts.helpers.letGo();
+      await session.parts.furnished.closeNetwork();
       throw error;
     }
   }
@@ -119,14 +128,13 @@ export class SessionMaker {
     };
   }
 
-  async #assemble(beginning: Beginning): Promise<LiveSession> {
-    const { host, log, readBytes } = this.#parts;
-    const { id, cell, allow, facts } = beginning;
+  async #assemble(beginning: Beginning, inherits: boolean): Promise<LiveSession> {
+    const { host, log, readBytes, caBundle, openNetwork } = this.#parts;
+    const { id, cell, allow, facts, syncIndex } = beginning;
     const { clock, store } = host;
-    const helpers = new HelperExecs({ sessionId: id, cell, rows: store.sessions, log });
+    const helpers = new HelperExecs({ sessionId: id, cell, rows: store.sessions, log, inherits });
     const startHelper = (request: ExecRequest): Promise<Exec> => helpers.start(request);
     const workspace = new Workspace({ exec: startHelper, root: toWorkspacePath(facts.project) });
-    const { syncIndex } = beginning;
     const files = new SessionFiles({
       sessionId: id,
       workspace,
@@ -135,33 +143,18 @@ export class SessionMaker {
       readBytes,
       syncIndex,
     });
-    const network =
-      allow === undefined ? undefined : await this.#toNetwork(allow, { clock, log, startHelper });
-    return new LiveSession({ ...beginning, helpers, files, network, host });
+    const furnished = new FurnishedCell(cell, { log, caBundle, caPath: CA_BUNDLE_IN_CELL, startHelper });
+    const network = allow === undefined ? undefined : await furnished.openNetwork(openNetwork, allow);
+    return new LiveSession({ ...beginning, furnished, helpers, files, network, host });
   }
 
-  async #toNetwork(
-    allow: readonly string[],
-    parts: Omit<RelayNetworkParts, 'egress'>,
-  ): Promise<RelayNetwork> {
-    const gate = await this.#parts.gate();
-    const variables = { ...gate.variables(allow), ...this.#caVariables() };
-    return new RelayNetwork({ ...parts, egress: gate.open(allow) }, variables);
-  }
-
-  #caVariables(): Readonly<Record<string, string>> {
-    return this.#parts.caBundle === undefined ? {} : caVariables(CA_BUNDLE_IN_CELL);
-  }
-
-  async #prepare(session: LiveSession): Promise<void> {
-    const { helpers, network } = session.parts;
-    const bundle = network === undefined ? undefined : this.#parts.caBundle;
-    const argv = ['bash', '-c', PREPARE, 'bash', session.workspacePath, HOME_IN_CELL] as const;
-    network?.open();
-    const { ok, words } = await helpers.run(
-      { argv: [...argv, bundle === undefined ? '' : CA_BUNDLE_IN_CELL], env: {}, cwd: '/' },
-      bundle,
-    );
+  async #prepare({ parts, workspacePath }: LiveSession): Promise<void> {
+    const { helpers, furnished, network } = parts;
+    const argv = ['bash', '-c', PREPARE, 'bash', workspacePath, HOME_IN_CELL] as const;
+    const [{ ok, words }] = await Promise.all([
+      helpers.run({ argv, env: {}, cwd: '/' }),
+      network === undefined ? undefined : furnished.layAuthorities(),
+    ]);
     if (!ok) throw new HotcellError('CELL_START_FAILED', `the workspace cannot be made: ${words.trim()}`);
   }
 }

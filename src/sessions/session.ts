@@ -1,6 +1,7 @@
 import type { Cell } from '../core/cell.ts';
 import { HotcellError } from '../core/errors.ts';
-import type { RelayNetwork } from '../egress/relay-network.ts';
+import type { FurnishedCell } from '../cells/furnished-cell.ts';
+import type { CellNetwork } from '../egress/cell-network.ts';
 import { refusedBy } from '../policy/command-rules.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
 import type { EgressReply } from '../wire/egress.ts';
@@ -36,7 +37,8 @@ export interface SessionParts {
   readonly pausedAt: number | undefined;
   readonly helpers: HelperExecs;
   readonly files: SessionFiles;
-  readonly network: RelayNetwork | undefined;
+  readonly furnished: FurnishedCell;
+  readonly network: CellNetwork | undefined;
   readonly host: SessionHost;
 }
 
@@ -73,7 +75,7 @@ export class LiveSession implements Session {
   }
 
   #makeCommands(): SessionCommands {
-    const { facts, files, host, id, network, cell } = this.parts;
+    const { facts, files, furnished, host, id, network, cell } = this.parts;
     const { life } = this;
     return new SessionCommands({
       sessionId: id,
@@ -85,7 +87,7 @@ export class LiveSession implements Session {
         requireAwake: () => life.requireAwake(),
         onLife: () => life.touch(),
       },
-      place: { workspace: this.workspacePath, runtime: facts.runtime, variables: network?.variables ?? {} },
+      place: { workspace: this.workspacePath, runtime: facts.runtime, variables: furnished.variables },
       setup: facts.setup,
       cwd: () => life.cwd,
       setCwd: (cwd) => life.setCwd(cwd),
@@ -125,7 +127,7 @@ export class LiveSession implements Session {
       cwd: this.life.cwd,
       expiresAt: this.expiresAt,
       now: this.#host.clock.now(),
-      network: this.parts.network?.egress.reachable() ?? [],
+      network: this.parts.network?.reachable() ?? [],
       isolation: this.parts.cell.isolation,
     });
   }
@@ -255,7 +257,7 @@ export class LiveSession implements Session {
 
   egress(): EgressReply {
     const { network } = this.parts;
-    return network === undefined ? NO_NETWORK : { enabled: true, ...network.egress.describe() };
+    return network === undefined ? NO_NETWORK : { enabled: true, ...network.describe() };
   }
 
   async setEgress(allow: readonly string[]): Promise<EgressReply> {

@@ -1,6 +1,6 @@
 import type { Driver } from '../core/driver.ts';
 import type { Log } from '../core/log.ts';
-import type { EgressGate } from '../egress/gate.ts';
+import type { OpenNetwork } from '../egress/cell-network.ts';
 import type { AuditLog } from '../policy/audit-log.ts';
 import type { RateLimit } from '../policy/rate-limit.ts';
 import type { SessionClock } from './session-clock.ts';
@@ -14,8 +14,9 @@ export interface SessionsOptions {
   readonly dir: string;
   readonly driver: Driver;
   readonly volumes: Volumes;
-  /** Made with the first session that has a network. */
-  gate(): Promise<EgressGate>;
+  /** Folders are given to cells by an engine, which may not see what is mounted on our side. */
+  readonly engineMounts: boolean;
+  readonly openNetwork: OpenNetwork;
   /** Authorities that programs in sessions with a network trust, in PEM. */
   readonly caBundle: Uint8Array | undefined;
   /** Names of the rules that refuse commands. */

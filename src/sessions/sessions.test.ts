@@ -37,7 +37,7 @@ describe('a new session', () => {
       workspace: { folder: expect.stringContaining('/volumes/'), owner: 4711 },
       limits: { cpus: 1, memoryBytes: 2048 * MiB, diskBytes: 512 * MiB, processes: 64 },
     });
-    expect(cell?.all[0]?.request.argv.slice(4)).toEqual(['/workspace/shop', '/workspace/.home', '']);
+    expect(cell?.all[0]?.request.argv.slice(4)).toEqual(['/workspace/shop', '/workspace/.home']);
     expect(session.egress()).toMatchObject({ enabled: false });
     await expect(session.setEgress(['example.org'])).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
     expect((await session.detail()).usage).toMatchObject({ disk_bytes: 4096, running: [] });

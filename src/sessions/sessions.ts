@@ -62,7 +62,8 @@ export class KeptSessions implements Sessions, SessionHost {
     this.#remains = new SessionRemains({ store, holds: this.#holds, log });
     this.#maker = new SessionMaker({
       driver,
-      gate: () => options.gate(),
+      engineMounts: options.engineMounts,
+      openNetwork: options.openNetwork,
       host: this,
       log,
       readBytes: settings.readBytes,

@@ -124,7 +124,12 @@ export const RunReply = z.object({
   session_id: z.string().optional().describe('left out when the session was only for this run and is gone'),
   language: z.string(),
   phase: z.enum(['waiting', 'packages', 'image', 'cell', 'running', 'ended']),
-  exitCode: z.int().optional().describe('left out when it did not run or was killed'),
+  exitCode: z
+    .int()
+    .optional()
+    .describe(
+      '124 after a timeout, 130 when cancelled, 128 + n after signal n; left out when it did not run',
+    ),
   signal: z.string().optional(),
   message: z.string().optional().describe('what went wrong'),
   hint: z.string().optional().describe('what to do about it'),

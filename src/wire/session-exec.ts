@@ -81,7 +81,11 @@ const ExecFacts = z.object({
 export const ExecResult = z.object({
   exec_id: z.string(),
   ok: z.boolean().describe('it ended by itself with exit code 0'),
-  exit_code: z.int().describe('124 after a timeout, 128 + n after signal n, -1 when nobody knows'),
+  exit_code: z
+    .int()
+    .describe(
+      '124 after a timeout, 130 when killed on request, 128 + n after signal n, -1 when nobody knows',
+    ),
   cwd: z.string().describe('where the next command begins'),
   cwd_note: z.string().nullable().describe('why it began elsewhere than asked'),
   duration_ms: z.number(),

@@ -124,7 +124,7 @@ export type RunStatus = 'ok' | 'error' | 'timeout' | 'memory' | 'cancelled' | 'd
 
 export interface CodeResult extends RunOutput {
   readonly status: RunStatus;
-  /** Undefined when it did not run or was killed. */
+  /** Undefined when it did not run. */
   readonly exitCode: number | undefined;
   readonly signal: string | undefined;
   /** What went wrong, in a sentence, and what to do. */

@@ -7,7 +7,6 @@ import { SNIPPETS } from './snippet-text.ts';
 /** What a cell says to show that it really sees this folder. */
 const TOKEN_FILE = '.token';
 const MODULES = 'node_modules';
-const CA_BUNDLE = '.ca-certificates.crt';
 /** Makes Bun find what snippets are imported by. */
 const TSCONFIG = JSON.stringify({ compilerOptions: { paths: { [`${SNIPPETS}/*`]: [`./${SNIPPETS}/*`] } } });
 
@@ -56,16 +55,10 @@ export class CodeFolder {
   lay({ main, snippets, modules }: CodeFiles): void {
     const wanted = new Map([[main.name, main.code]]);
     for (const [name, code] of snippets) wanted.set(`${SNIPPETS}/${name}.ts`, code);
-    const kept = new Set(['tsconfig.json', TOKEN_FILE, MODULES, CA_BUNDLE]);
+    const kept = new Set(['tsconfig.json', TOKEN_FILE, MODULES]);
     for (const name of this.#present.keys()) if (!wanted.has(name) && !kept.has(name)) this.#remove(name);
     for (const [name, code] of wanted) if (this.#present.get(name) !== code) this.#write(name, code);
     this.#link(modules);
-  }
-
-  /** Lays authorities down that programs are to trust, in PEM; says where, below the folder. */
-  trust(bundle: Uint8Array): string {
-    if (!this.#present.has(CA_BUNDLE)) this.#write(CA_BUNDLE, Buffer.from(bundle).toString());
-    return CA_BUNDLE;
   }
 
   /** Whole or not at all, for whoever reads it meanwhile. */

@@ -21,7 +21,7 @@ function plan(language: string, more: Partial<CodePlan>): ReturnType<typeof toLa
     permissions: [],
     values: {},
     network,
-    caBundle: undefined,
+    variables: network.variables,
     ...more,
   });
 }
@@ -57,7 +57,8 @@ describe('the command of a language', () => {
 
   test('[MC-04] what was granted changes neither the way to the gate nor whom it trusts', () => {
     const values = { HTTP_PROXY: 'http://evil', SSL_CERT_FILE: '/evil', HOTCELL_POLICY: '{}', A: 'b' };
-    const { env, verbatim } = plan('typescript', { permissions: [PATH], values, caBundle: '.ca' });
-    expect([env['SSL_CERT_FILE'], verbatim?.env]).toEqual(['{code}/.ca', { A: 'b' }]);
+    const variables = { ...network.variables, SSL_CERT_FILE: '{workdir}/.ca' };
+    const { env, verbatim } = plan('typescript', { permissions: [PATH], values, variables });
+    expect([env['SSL_CERT_FILE'], verbatim?.env]).toEqual(['{workdir}/.ca', { A: 'b' }]);
   });
 });

@@ -1,6 +1,5 @@
 import type { ExecRequest } from '../core/exec.ts';
 import type { Language } from '../core/language.ts';
-import { caVariables } from '../egress/ca-bundle.ts';
 import type { CellNetwork } from '../egress/cell-network.ts';
 import type { Permission } from '../wire/permissions.ts';
 
@@ -12,8 +11,8 @@ export interface CodePlan {
   readonly permissions: readonly Permission[];
   readonly values: Readonly<Record<string, string>>;
   readonly network: CellNetwork | undefined;
-  /** Below the folder of the code: the authorities that programs are to trust. */
-  readonly caBundle: string | undefined;
+  /** Of the way out. */
+  readonly variables: Readonly<Record<string, string>>;
 }
 
 /** Where Bun looks for packages that it has. */
@@ -32,8 +31,7 @@ export function toLanguageRequest(plan: CodePlan): ExecRequest {
   const seen = program === 'bun' && network !== undefined && permissions.some(isNarrow);
   const env = {
     ...OWN_VARIABLES,
-    ...network?.variables,
-    ...(plan.caBundle === undefined ? {} : caVariables(`{code}/${plan.caBundle}`)),
+    ...plan.variables,
     ...(seen ? { HOTCELL_POLICY: toPolicy(network) } : {}),
   };
   return {

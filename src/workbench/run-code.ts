@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { attend } from '../cells/run-to-end.ts';
 import type { Isolation } from '../core/cell.ts';
 import { HotcellError, messageOf, toCancelError, toHotcellError } from '../core/errors.ts';
 import type { ExecRequest } from '../core/exec.ts';
@@ -13,7 +14,7 @@ import type { BenchCell } from './bench-cell.ts';
 import type { BenchCells } from './bench-cells.ts';
 import type { CodeFiles, CodeFolder } from './code-folder.ts';
 import { inPlace, toLanguageRequest } from './code-request.ts';
-import { CANCELLED, toEnd, type End } from './describe-end.ts';
+import { toEnd, type End } from './describe-end.ts';
 import type { LiveRun } from './live-run.ts';
 import type { WorkbenchesOptions } from './options.ts';
 import { toPermissionKey } from './permission-text.ts';
@@ -21,7 +22,6 @@ import type { PermissionTable } from './permission-table.ts';
 import { prepareCode, type PreparedCode } from './prepare-code.ts';
 import { toRefusedAccess } from './refused-access.ts';
 import type { RunQueue } from './run-queue.ts';
-import { supervise } from './supervise.ts';
 import type { StartedExec } from './waiting-bun.ts';
 import type { WarmBun } from './warm-bun.ts';
 import { toWarmPlan } from './warm-plan.ts';
@@ -177,15 +177,17 @@ async function runIn(bench: BenchCell, attempt: Attempt): Promise<End> {
   const network = await openNetwork(bench, request.code, host);
   const mark = network?.mark() ?? 0;
   const { command, saysDenials } = await toCommand(bench, network, attempt);
-  const started = await start(bench, command, attempt);
-  const exit = await supervise(started, {
-    stdin: request.stdin,
-    wallTimeMs: limits.wallTimeMs,
+  const { exec, events } = await start(bench, command, attempt);
+  if (request.stdin !== undefined && request.stdin !== '') exec.write(Buffer.from(request.stdin));
+  exec.closeStdin();
+  const attention = {
+    timeMs: limits.wallTimeMs,
     outputBytes: limits.outputBytes,
     signal: run.signal,
-    onOutput: (stream, bytes) => run.take(stream, bytes),
-    giveUp: () => host.cells.discard(bench),
-  });
+    onOutput: (stream: 'stdout' | 'stderr', bytes: Uint8Array) => run.take(stream, bytes),
+    onUnkillable: () => host.cells.discard(bench),
+  };
+  const exit = await attend(exec, attention, events).finally(() => exec.forget());
   const refusals = network?.refusalsSince(mark) ?? [];
   const refused = toRefusedAccess(refusals, host.options.rules);
   const said = saysDenials ? host.options.readDenials(run.rawStderr()).denials : [];
@@ -205,7 +207,7 @@ async function toCommand(
   const { permissions: table, options } = host;
   const { permissions, warnings } = table.current();
   findings.warnings.push(...warnings);
-  const { driver, caBundle: bundle } = await options.site();
+  const { driver } = await options.site();
   const { language } = order;
   const cwd = bench.workFolder;
   if (driver.confines === 'commands' && isBun(language)) {
@@ -215,10 +217,9 @@ async function toCommand(
       saysDenials: true,
     };
   }
-  const caBundle =
-    network === undefined || bundle === undefined ? undefined : (await host.code()).trust(bundle);
+  const variables = network === undefined ? {} : bench.variables;
   const main = prepared.main.name;
-  const plan = { permissions, values: table.values(), network, caBundle, language, main, cwd };
+  const plan = { permissions, values: table.values(), network, variables, language, main, cwd };
   return { command: toLanguageRequest(plan), saysDenials: false };
 }
 
@@ -274,7 +275,8 @@ async function noteChanges(bench: BenchCell, { findings, host }: Attempt): Promi
 /** What of ours went wrong, or why it was ended. */
 function toFailure(run: LiveRun, error: unknown): End {
   const unknown = { exitCode: undefined, signal: undefined };
-  if (run.signal.aborted) return { ...unknown, ...CANCELLED, message: toCancelError(run.signal).message };
+  if (run.signal.aborted)
+    return { ...unknown, status: 'cancelled', message: toCancelError(run.signal).message, hint: undefined };
   const { code, message, hint } = toHotcellError(error);
   if (code === 'CELL_LOST') {
     return {

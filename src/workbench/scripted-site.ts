@@ -234,7 +234,10 @@ export class ScriptedSite {
     return {
       variables: { HTTP_PROXY: 'http://gate' },
       port: 4321,
+      isReady: true,
       untilReady: () => Promise.resolve(),
+      describe: () => ({ allow: [], hosts: [], allowed_count: 0, refused_count: 0, refusals: [] }),
+      reachable: () => [],
       setAllow: (next) => this.allowed.push(next),
       mark: () => 0,
       refusalsSince: () => this.refusals,

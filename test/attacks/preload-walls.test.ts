@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CellFiles } from '../../src/cells/cell-files.ts';
 import type { Cell } from '../../src/core/cell.ts';
 import type { ExecOutcome } from '../../src/core/exec.ts';
 import { DEFAULT_LIMITS } from '../../src/core/limits.ts';
@@ -239,12 +240,12 @@ describe('from outside', () => {
 
   test('[MC-02] one cell cannot read the files of another', async () => {
     const [one, two] = [await makeCell(), await makeCell()];
-    await one.files.write([{ path: 'mine', content: Buffer.from('theirs to keep') }]);
+    await new CellFiles(one).write([{ path: 'mine', content: Buffer.from('theirs to keep') }]);
     chmodSync(one.workdir, 0o777);
     const exec = await two.exec(bash(`cat ${one.workdir}/mine; touch ${one.workdir}/yours; true`));
     exec.closeStdin();
     expect((await finish(exec)).stdout).toBe('');
-    expect((await one.files.list('.')).map(({ name }) => name)).toEqual(['mine']);
+    expect((await new CellFiles(one).list('.')).map(({ name }) => name)).toEqual(['mine']);
     await Promise.all([one.dispose(), two.dispose()]);
   });
 });

@@ -2,6 +2,7 @@ import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { CellFiles } from '../../src/cells/cell-files.ts';
 import type { Cell } from '../../src/core/cell.ts';
 import type { Driver } from '../../src/core/driver.ts';
 import { MiB, bash, finish, specOf, type Subject } from './cells.ts';
@@ -53,14 +54,14 @@ export const FILES = {
   'files are written, read and listed byte by byte': ({ driver }: Subject) =>
     inCell(driver, async (cell) => {
       const raw = Uint8Array.from({ length: 256 }, (_, index) => index);
-      await cell.files.write([
+      await new CellFiles(cell).write([
         { path: 'deep/er/raw.bin', content: raw },
         { path: 'run me.sh', content: text('echo ran'), mode: 0o755 },
         { path: '-n $(id)', content: text('odd') },
       ]);
-      expect(await cell.files.read('deep/er/raw.bin', 256)).toEqual(raw);
+      expect(await new CellFiles(cell).read('deep/er/raw.bin', 256)).toEqual(raw);
       expect(await run(cell, "[ -x deep/er/raw.bin ] || './run me.sh'")).toBe('ran\n');
-      expect(await cell.files.list('.')).toEqual([
+      expect(await new CellFiles(cell).list('.')).toEqual([
         { name: '-n $(id)', kind: 'file', sizeBytes: 3 },
         expect.objectContaining({ name: 'deep', kind: 'folder' }),
         { name: 'run me.sh', kind: 'file', sizeBytes: 8 },
@@ -69,8 +70,8 @@ export const FILES = {
   'no path leads out of the workdir': ({ driver }: Subject) =>
     inCell(driver, async (cell) => {
       for (const path of ['/etc/passwd', '../x', 'a/../../x', '', 'a\0b']) {
-        await expect(cell.files.read(path, MiB)).rejects.toMatchObject({ code: 'FILE_REFUSED' });
-        await expect(cell.files.write([{ path, content: text('x') }])).rejects.toMatchObject({
+        await expect(new CellFiles(cell).read(path, MiB)).rejects.toMatchObject({ code: 'FILE_REFUSED' });
+        await expect(new CellFiles(cell).write([{ path, content: text('x') }])).rejects.toMatchObject({
           code: 'FILE_REFUSED',
         });
       }
@@ -79,10 +80,10 @@ export const FILES = {
     inCell(driver, async (cell) => {
       await run(cell, 'ln -s /etc/shadow secret; ln -s / root; mkfifo pipe; ln -s /proc/1/environ other');
       for (const path of ['secret', 'root/etc/shadow', 'root/root/.ssh/id_rsa', 'pipe', 'none']) {
-        await expect(cell.files.read(path, MiB)).rejects.toMatchObject({ code: 'FILE_REFUSED' });
+        await expect(new CellFiles(cell).read(path, MiB)).rejects.toMatchObject({ code: 'FILE_REFUSED' });
       }
       await expect(
-        cell.files.write([{ path: 'root/etc/hotcell-was-here', content: text('x') }]),
+        new CellFiles(cell).write([{ path: 'root/etc/hotcell-was-here', content: text('x') }]),
       ).resolves.not.toThrow();
       // The link was replaced by a folder of the workdir: nothing went through it.
       const look =
@@ -91,8 +92,8 @@ export const FILES = {
     }),
   'what does not fit is refused': ({ driver }: Subject) =>
     inCell(driver, async (cell) => {
-      await cell.files.write([{ path: 'ten', content: text('0123456789') }]);
-      await expect(cell.files.read('ten', 9)).rejects.toMatchObject({ code: 'FILE_REFUSED' });
-      expect(await cell.files.read('ten', 10)).toEqual(Uint8Array.from(text('0123456789')));
+      await new CellFiles(cell).write([{ path: 'ten', content: text('0123456789') }]);
+      await expect(new CellFiles(cell).read('ten', 9)).rejects.toMatchObject({ code: 'FILE_REFUSED' });
+      expect(await new CellFiles(cell).read('ten', 10)).toEqual(Uint8Array.from(text('0123456789')));
     }),
 } satisfies Record<string, (subject: Subject) => Promise<void>>;

@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { TMP_OF_WORKSPACE, type Cell } from '../../src/core/cell.ts';
+import { FurnishedCell } from '../../src/cells/furnished-cell.ts';
+import { sightOfWorkspace } from '../../src/cells/require-sight.ts';
 import { HotcellError } from '../../src/core/errors.ts';
+import { SILENT_LOG } from '../../src/core/log.ts';
 import type { Exec } from '../../src/core/exec.ts';
 import { bash } from './cells.ts';
 import { lastingSpec, toDriver, type DriverWords } from './lasting-drivers.ts';
@@ -56,7 +59,12 @@ if (task === 'unseen') {
   mkdirSync(join(folder, TMP_OF_WORKSPACE));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', folder]);
   mkdirSync(join(folder, TMP_OF_WORKSPACE));
-  const creating = driver.create(lastingSpec(keeper, { folder, owner: 0x70000101 }));
+  const creating = FurnishedCell.make({
+    driver,
+    spec: lastingSpec(keeper, { folder, owner: 0x70000101 }),
+    sight: await sightOfWorkspace(folder),
+    log: SILENT_LOG,
+  });
   const code = await creating.then(
     () => 'made',
     (error: unknown) => (error instanceof HotcellError ? error.code : String(error)),

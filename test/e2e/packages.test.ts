@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CellFiles } from '../../src/cells/cell-files.ts';
 import type { Cell } from '../../src/core/cell.ts';
 import type { Driver } from '../../src/core/driver.ts';
 import { DEFAULT_LIMITS } from '../../src/core/limits.ts';
@@ -50,7 +51,7 @@ describeThatNeeds(missing)('packages of the registry of this machine', () => {
   /** Runs code with the packages, as a workbench does. */
   async function run(code: string, { modules }: PreparedPackages): Promise<Finished> {
     return withCell(async (cell) => {
-      await cell.files.write([{ path: 'main.ts', content: Buffer.from(code) }]);
+      await new CellFiles(cell).write([{ path: 'main.ts', content: Buffer.from(code) }]);
       const exec = await cell.exec({
         argv: ['bun', '--no-install', '{workdir}/main.ts'],
         env: { NODE_PATH: `{packages}/${modules}`, BUN_INSTALL_CACHE_DIR: '{packages}' },

@@ -12,7 +12,6 @@ import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import { AgentLink } from '../agent/agent-link.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
-import { ExecFiles } from '../process/exec-files.ts';
 import { isNameTaken, isServicesDown, toServicesDown, toStartError } from './cli-words.ts';
 
 const WORDS_KEPT = 4096;
@@ -36,7 +35,6 @@ export class AppleCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly files = new ExecFiles((request) => this.exec(request));
   readonly record = undefined;
   readonly limitMemory = undefined;
   readonly #parts: AppleCellParts;

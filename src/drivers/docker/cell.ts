@@ -11,7 +11,6 @@ import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
-import { ExecFiles } from '../process/exec-files.ts';
 import { listen } from './attached-stream.ts';
 
 const WORDS_KEPT = 2048;
@@ -46,7 +45,6 @@ export class DockerCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly files = new ExecFiles((request) => this.exec(request));
   readonly #parts: DockerCellParts;
   readonly #link: AgentLink;
   #stream: Duplex;

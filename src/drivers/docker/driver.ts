@@ -23,7 +23,6 @@ import {
   type LastingRecord,
 } from './lasting.ts';
 import { probeDocker } from './probe.ts';
-import { requireBoundWorkspace } from './workspace-check.ts';
 import { closeSite, openSite, toUser, type DockerOptions, type DockerSite } from './site.ts';
 
 export type { DockerOptions } from './site.ts';
@@ -170,7 +169,6 @@ export class DockerDriver implements Driver {
         spec.lasting === undefined ? undefined : { marker: randomBytes(MARKER_BYTES), adopted: false };
       const cell = this.#watch(site, { id, name, spec, stream, image: parts.image }, lasting);
       if (spec.main === undefined) await cell.ready();
-      if (spec.workspace?.folder !== undefined) await requireBoundWorkspace(cell, spec.workspace.folder);
       return cell;
     } catch (error) {
       await this.#remove(engine, id).catch(() => {});

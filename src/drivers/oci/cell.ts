@@ -10,7 +10,6 @@ import {
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
-import { ExecFiles } from '../process/exec-files.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import type { CellCgroup } from './cgroup.ts';
 import type { Channel } from './channel.ts';
@@ -40,7 +39,6 @@ export class OciCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly files = new ExecFiles((request) => this.exec(request));
   readonly limitMemory = (bytes: number): Promise<void> => {
     this.#parts.cgroup?.limitMemory(bytes);
     return Promise.resolve();

@@ -4,7 +4,6 @@ import type { Cell, CellUsage, Isolation } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import type { Limits } from '../../core/limits.ts';
-import { ExecFiles } from '../process/exec-files.ts';
 import { Command, startProcess, type Launch, type LaunchedProcess } from './command.ts';
 import { signalGroup, startOf } from './process-group.ts';
 
@@ -40,7 +39,6 @@ export interface PreloadCellParts {
 export class PreloadCell implements Cell {
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly files = new ExecFiles((request) => this.exec(request));
   readonly record = undefined;
   readonly limitMemory = (bytes: number): Promise<void> => {
     this.#memoryBytes = bytes;

@@ -5,7 +5,6 @@ import type { Cell, CellUsage, Isolation } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
-import { ExecFiles } from '../process/exec-files.ts';
 import { MARK, killMarked, terminateMarked } from '../process/marked-processes.ts';
 
 /** Nobody counts for plain processes. */
@@ -27,7 +26,6 @@ export interface SubprocessCellParts {
 export class SubprocessCell implements Cell {
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly files = new ExecFiles((request) => this.exec(request));
   /** Nobody enforces memory here. */
   readonly limitMemory = undefined;
   readonly #parts: SubprocessCellParts;

@@ -51,10 +51,10 @@ async function runGate(place: Place, gate: QualityGate, signal: AbortSignal): Pr
   const about = { gate: gate.name, required: gate.required };
   const request = { argv: ['bash', '-c'], env: {}, verbatim: { argv: [gate.command], env: {} } } as const;
   try {
-    const run = await place.run(request, { timeoutMs: gate.timeout * 1000, signal });
+    const run = await place.run(request, { timeMs: gate.timeout * 1000, signal });
     return {
       ...about,
-      result: run.timedOut ? 'timeout' : run.code === 0 ? 'pass' : 'fail',
+      result: run.reason === 'timeout' ? 'timeout' : run.code === 0 ? 'pass' : 'fail',
       exitCode: run.code,
       output: `${run.stdout}\n${run.stderr}`.trim().slice(-WORDS_KEPT),
       durationMs: Math.round(performance.now() - started),

@@ -218,7 +218,7 @@ export class FleetPlaces {
   /** In the cell. */
   async #install(place: Place, plan: SetupPlan, worktree: string): Promise<void> {
     const request = { argv: ['bash', '-c'], env: {}, verbatim: { argv: [plan.command], env: {} } } as const;
-    const { code, stderr } = await place.run(request, { timeoutMs: SETUP_MS, signal: this.#run.signal });
+    const { code, stderr } = await place.run(request, { timeMs: SETUP_MS, signal: this.#run.signal });
     if (code === 0) {
       await (await this.#cache(undefined)).keep(plan, worktree);
       return;

@@ -45,7 +45,7 @@ export interface Asked {
   readonly prompt: string;
   readonly variables: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  readonly timeoutMs: number;
+  readonly timeMs: number;
   readonly onOutput?: (bytes: Uint8Array) => void;
   readonly keptBytes?: number;
 }
@@ -86,7 +86,7 @@ export class AgentRun {
       prompt,
       variables: workerVariables(facts),
       signal: call.signal,
-      timeoutMs: config.workers.timeout_minutes * 60_000,
+      timeMs: config.workers.timeout_minutes * 60_000,
       onOutput: (bytes) => call.onOutput(bytes),
     });
   }
@@ -95,7 +95,7 @@ export class AgentRun {
    * SECURITY: credentials are the first bytes of the agent's stdin, and its home folder, which may hold some, is removed
    * before anything else runs in the cell.
    */
-  async ask({ place, prompt, variables, signal, timeoutMs, onOutput, keptBytes }: Asked): Promise<RunResult> {
+  async ask({ place, prompt, variables, signal, timeMs, onOutput, keptBytes }: Asked): Promise<RunResult> {
     const { agent } = this.#parts.config;
     const folder = newCredentialFolder(place.cell.workdir);
     const words = agent.prompt === 'arg' ? [...agent.args, prompt] : agent.args;
@@ -110,7 +110,7 @@ export class AgentRun {
         { argv, env: {}, verbatim: { argv: verbatim?.argv ?? [], env: { ...variables, ...agent.env } } },
         {
           input: Buffer.concat([encodeCredentials(this.#parts.credentials), task]),
-          timeoutMs,
+          timeMs,
           ...(signal === undefined ? {} : { signal }),
           ...(keptBytes === undefined ? {} : { keptBytes }),
           onOutput: (_stream, bytes) => onOutput?.(redactor.push(bytes)),

@@ -111,8 +111,8 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
     duration_ms: Math.round(performance.now() - started),
     data: { exit_code: agent.code },
   });
-  if (agent.stopped) return { kind: 'stopped' };
-  if (agent.timedOut) return { kind: 'over-time' };
+  if (agent.reason === 'cancelled') return { kind: 'stopped' };
+  if (agent.reason === 'timeout') return { kind: 'over-time' };
   switch (agent.code) {
     case 0:
       break;
@@ -154,18 +154,18 @@ async function verify(
   const result = await withOutput(attempt, 'verification', (onOutput) =>
     place.run(
       { argv: ['bash', '-c'], env: {}, verbatim: { argv: [command], env: {} } },
-      { timeoutMs: seconds * 1000, signal, onOutput: (_stream, bytes) => onOutput(bytes) },
+      { timeMs: seconds * 1000, signal, onOutput: (_stream, bytes) => onOutput(bytes) },
     ),
   );
-  if (result.stopped) return { kind: 'stopped' };
-  const passed = !result.timedOut && result.code === 0;
+  if (result.reason === 'cancelled') return { kind: 'stopped' };
+  const passed = result.code === 0;
   note(passed ? 'the verification passed' : `the verification failed with ${result.code}`, {
     phase: 'verify',
     event: passed ? 'verification_passed' : 'verification_failed',
     data: { exit_code: result.code },
   });
   if (passed) return undefined;
-  const how = result.timedOut ? `took longer than ${seconds} s` : `ended with ${result.code}`;
+  const how = result.reason === 'timeout' ? `took longer than ${seconds} s` : `ended with ${result.code}`;
   return { kind: 'failed', code: 1, error: `the verification ${how}: ${lastWords(result)}` };
 }
 
@@ -225,8 +225,8 @@ async function checkpoint({ place, task, author }: Attempt): Promise<AttemptResu
   return { kind: 'checkpoint', commit: to };
 }
 
-function howItEnded({ outcome, code }: RunResult): string {
-  return outcome.kind === 'limit' ? `was ended at the limit ${outcome.limit}` : `ended with ${code}`;
+function howItEnded({ reason, code }: RunResult): string {
+  return reason === 'memory' ? 'was killed: out of memory' : `ended with ${code}`;
 }
 
 function lastWords({ stdout, stderr }: RunResult): string {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cell, CellFolder, CellOwner } from '../../core/cell.ts';
-import { HotcellError, messageOf } from '../../core/errors.ts';
+import { CA_FILE, FurnishedCell } from '../../cells/furnished-cell.ts';
+import type { Sight } from '../../cells/require-sight.ts';
+import type { Cell, CellFolder, CellOwner, CellSpec } from '../../core/cell.ts';
+import { HotcellError } from '../../core/errors.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { Limits } from '../../core/limits.ts';
-import { caVariables } from '../../egress/ca-bundle.ts';
 import type { CellNetwork } from '../../egress/cell-network.ts';
 import type { HeaderInjection } from '../../egress/header-injection.ts';
 import type { FleetConfig } from '../fleet-config.ts';
@@ -13,7 +14,6 @@ import type { FleetSite } from '../fleet-site.ts';
 import type { PlaceGit, RunInCell } from '../git/place-git.ts';
 import { runInCell, type RunOptions, type RunResult } from './run-in-cell.ts';
 
-const CA_BUNDLE = 'authorities.pem';
 /** Git tells of objects and files; a repository with more changes than that in one task is none of an agent's making. */
 const GIT_OUTPUT_BYTES = 256 * 1024 * 1024;
 const GIT_MS = 10 * 60_000;
@@ -36,79 +36,48 @@ export interface PlaceParts {
 
 /** Where one worker works: a worktree, and a cell around it. */
 export class Place implements AsyncDisposable {
-  readonly cell: Cell;
   readonly git: PlaceGit;
+  readonly #furnished: FurnishedCell;
   readonly #parts: PlaceParts;
   readonly #network: CellNetwork | undefined;
-  readonly #ca: boolean;
 
-  private constructor(parts: PlaceParts, cell: Cell, network: CellNetwork | undefined, ca: boolean) {
+  private constructor(parts: PlaceParts, furnished: FurnishedCell, network: CellNetwork | undefined) {
     this.#parts = parts;
-    this.cell = cell;
+    this.#furnished = furnished;
     this.git = parts.git;
     this.#network = network;
-    this.#ca = ca;
   }
 
   static async open(parts: PlaceParts): Promise<Place> {
-    const { site, config, git, owner, inject } = parts;
+    const { site, git, owner } = parts;
     await git.prepare(owner);
     await parts.furnish?.();
-    const cell = await site.driver.create({
-      name: parts.name,
-      kind: 'worker',
-      limits: toLimits(config),
-      folders: [...git.folders, ...site.agentFolders],
-      ...(site.image === undefined ? {} : { image: site.image }),
-      ...(owner === undefined ? {} : { owner }),
+    await using proof = await makeProof(git.folders);
+    const furnished = await FurnishedCell.make({
+      driver: site.driver,
+      spec: toSpec(parts),
+      caBundle: site.caBundle,
+      log: site.log,
+      sight: proof?.sight,
     });
     try {
-      const { caBundle } = site;
-      if (caBundle !== undefined) await cell.files.write([{ path: CA_BUNDLE, content: caBundle }]);
-      const hasNetwork = config.network.allow.length > 0;
-      const network = hasNetwork
-        ? await site.openNetwork?.(config.network.allow, (request) => cell.exec(request), { inject })
-        : undefined;
-      await network?.untilReady();
-      const place = new Place(parts, cell, network, caBundle !== undefined);
+      const place = new Place(parts, furnished, await openNetwork(furnished, parts));
       await place.#makeHome();
-      await place.#requireOurFolders();
       return place;
     } catch (error) {
-      await cell.dispose();
+      await furnished[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  get cell(): Cell {
+    return this.#furnished.cell;
   }
 
   async #makeHome(): Promise<void> {
     const { code, stderr } = await this.run({ argv: ['mkdir', '-p', HOME], env: {} });
     if (code !== 0)
       throw new HotcellError('CELL_START_FAILED', `no home in cell ${this.cell.name}: ${stderr}`);
-  }
-
-  /**
-   * SECURITY: an engine that does not see the folders of this machine would give the cell others of the same name, and git
-   * would reset what is in them. A file that was not there before tells.
-   */
-  async #requireOurFolders(): Promise<void> {
-    const own = this.git.folders.find(({ name }) => name === 'git');
-    if (own === undefined) return;
-    const token = `token-${randomBytes(16).toString('hex')}`;
-    const file = join(own.folder, token);
-    await writeFile(file, '', { flag: 'wx' });
-    try {
-      const { code } = await this.run({ argv: ['test', '-e', `{git}/${token}`], env: {}, folder: 'git' });
-      if (code === 0) return;
-    } finally {
-      await rm(file, { force: true });
-    }
-    throw new HotcellError(
-      'POLICY_UNENFORCEABLE',
-      `cell ${this.cell.name} does not see the folders of this machine`,
-      {
-        hint: 'Use an engine on this machine, or the oci driver.',
-      },
-    );
   }
 
   /** Runs a program in the worktree. */
@@ -129,8 +98,7 @@ export class Place implements AsyncDisposable {
       LANG: 'C.UTF-8',
       GIT_TERMINAL_PROMPT: '0',
       ...this.#parts.variables,
-      ...this.#network?.variables,
-      ...(this.#ca ? caVariables(`{workdir}/${CA_BUNDLE}`) : {}),
+      ...this.#furnished.variables,
       ...this.git.env,
     };
   }
@@ -140,7 +108,7 @@ export class Place implements AsyncDisposable {
    * even for its credentials.
    */
   async tidy(): Promise<void> {
-    const ours = [CA_BUNDLE, 'home'].flatMap((name) => ['!', '-path', `{workdir}/${name}`]);
+    const ours = [CA_FILE, 'home'].flatMap((name) => ['!', '-path', `{workdir}/${name}`]);
     const request = {
       argv: ['find', '{workdir}', '-mindepth', '1', '-depth', ...ours, '-delete'] as const,
       env: {},
@@ -155,25 +123,21 @@ export class Place implements AsyncDisposable {
   readonly runGit: RunInCell = async (argv, options = {}) => {
     const limit = options.limitBytes ?? GIT_OUTPUT_BYTES;
     const pieces: Uint8Array[] = [];
-    const tooMuch = new AbortController();
-    let length = 0;
-    const { code, stderr } = await this.run(
+    let room = limit;
+    const { reason, code, stderr } = await this.run(
       { argv, env: options.env ?? {} },
       {
         ...(options.input === undefined ? {} : { input: options.input }),
-        timeoutMs: options.timeoutMs ?? GIT_MS,
-        signal: tooMuch.signal,
-        graceMs: 0,
+        timeMs: options.timeoutMs ?? GIT_MS,
+        outputBytes: limit,
         onOutput: (stream, bytes) => {
-          if (stream === 'stderr') return;
-          length += bytes.length;
-          if (length > limit) tooMuch.abort();
-          else if (options.onStdout === undefined) pieces.push(bytes.slice());
+          if (stream === 'stderr' || (room -= bytes.length) < 0) return;
+          if (options.onStdout === undefined) pieces.push(bytes.slice());
           else options.onStdout(bytes);
         },
       },
     );
-    if (tooMuch.signal.aborted)
+    if (reason === 'output' || room < 0)
       throw new HotcellError(
         'FILE_TOO_LARGE',
         `git in cell ${this.cell.name} printed more than ${limit} bytes`,
@@ -190,12 +154,48 @@ export class Place implements AsyncDisposable {
     return this.#network?.mark() ?? 0;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#network?.close();
-    await this.cell.dispose().catch((error: unknown) => {
-      this.#parts.site.log.warn({ cell: this.cell.name, error: messageOf(error) }, 'a cell was not removed');
-    });
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#furnished[Symbol.asyncDispose]();
   }
+}
+
+function toSpec({ site, config, git, owner, name }: PlaceParts): CellSpec {
+  return {
+    name,
+    kind: 'worker',
+    limits: toLimits(config),
+    folders: [...git.folders, ...site.agentFolders],
+    ...(site.image === undefined ? {} : { image: site.image }),
+    ...(owner === undefined ? {} : { owner }),
+  };
+}
+
+async function openNetwork(
+  furnished: FurnishedCell,
+  { site, config, inject }: PlaceParts,
+): Promise<CellNetwork | undefined> {
+  const { allow } = config.network;
+  if (allow.length === 0 || site.openNetwork === undefined) return undefined;
+  await furnished.layAuthorities();
+  const network = await furnished.openNetwork(site.openNetwork, allow, { inject });
+  await network.untilReady();
+  return network;
+}
+
+/** A file that was not there before: git would reset what is in folders that are not ours. */
+async function makeProof(
+  folders: readonly CellFolder[],
+): Promise<(AsyncDisposable & { readonly sight: Sight }) | undefined> {
+  const own = folders.find(({ name }) => name === 'git');
+  if (own === undefined) return undefined;
+  const token = `token-${randomBytes(16).toString('hex')}`;
+  const file = join(own.folder, token);
+  await writeFile(file, token, { flag: 'wx', mode: 0o644 });
+  const ask = { argv: ['cat', `{git}/${token}`] as const, env: {}, folder: 'git' };
+  return {
+    sight: { ask, answer: [token] },
+    [Symbol.asyncDispose]: () => rm(file, { force: true }),
+  };
 }
 
 /** Of the programs in a cell; in memory, and gone with it. */

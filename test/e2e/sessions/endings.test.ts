@@ -51,7 +51,7 @@ describeEach(FRESH_WAYS, (way) => {
         exit_code: 124,
         end: {
           reason: 'timeout',
-          message: 'ended after 1 s (timeout_s)',
+          message: 'timed out after 1 seconds',
           signal: 'SIGTERM',
           killed_by: null,
         },
@@ -124,7 +124,7 @@ describeEach(FRESH_WAYS, (way) => {
         exec_id: id,
         ok: false,
         stdout: 'started\n',
-        exit_code: 137,
+        exit_code: 130,
         end: { reason: 'killed', message: 'killed on request', signal: 'SIGKILL', killed_by: 'request' },
       });
       await waitUntilGone(marker);

@@ -244,7 +244,7 @@ describeEach(FRESH_WAYS, (way) => {
       const killed = (await own.post(`/execs/${first}/kill`)).as(KillReply);
       expect(killed).toEqual({ killed: true, exec_ids: [first] });
       expect((await own.find(first, 10)).result).toMatchObject({
-        exit_code: 137,
+        exit_code: 130,
         end: { reason: 'killed', signal: 'SIGKILL', killed_by: 'request', message: 'killed on request' },
       });
       expect((await own.find(second)).state).toBe('running');

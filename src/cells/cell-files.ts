@@ -1,9 +1,17 @@
-import type { CellFile, CellFiles, FileEntry } from '../../core/cell.ts';
-import { HotcellError } from '../../core/errors.ts';
-import type { Exec, ExecRequest } from '../../core/exec.ts';
-import { relativePathProblem } from '../../core/job.ts';
-import { CappedBytes } from '../../lib/capped-bytes.ts';
-import { toTar } from '../../lib/tar-archive.ts';
+import type { CellFile } from '../core/cell.ts';
+import { HotcellError } from '../core/errors.ts';
+import type { ExecRequest } from '../core/exec.ts';
+import { relativePathProblem } from '../core/job.ts';
+import { CappedBytes } from '../lib/capped-bytes.ts';
+import { toTar } from '../lib/tar-archive.ts';
+import { readOutcome } from './read-outcome.ts';
+import { runToEnd, type Starter } from './run-to-end.ts';
+
+export interface FileEntry {
+  readonly name: string;
+  readonly kind: 'file' | 'folder' | 'link' | 'other';
+  readonly sizeBytes: number;
+}
 
 const MiB = 1024 * 1024;
 const WORDS_KEPT = 1000;
@@ -17,14 +25,15 @@ const LIST = String.raw`cd -P -- "./$1" && exec find . -mindepth 1 -maxdepth 1 -
 const KINDS: Readonly<Record<string, FileEntry['kind']>> = { f: 'file', d: 'folder', l: 'link' };
 
 /**
- * The files of a cell by programs in the cell, as its user. SECURITY: whatever links there are lead to places of the
- * cell; nothing outside it ever resolves a path of it. Paths reach the scripts as arguments, never as text of theirs.
+ * The files of a cell by programs in the cell, with the rights of its user. Throws FILE_REFUSED for what they could not do.
+ * SECURITY: whatever links there are lead to places of the cell; nothing outside it ever resolves a path of it. Paths reach
+ * the scripts as arguments, never as text of theirs.
  */
-export class ExecFiles implements CellFiles {
-  readonly #exec: (request: ExecRequest) => Promise<Exec>;
+export class CellFiles {
+  readonly #cell: Starter;
 
-  constructor(exec: (request: ExecRequest) => Promise<Exec>) {
-    this.#exec = exec;
+  constructor(cell: Starter) {
+    this.#cell = cell;
   }
 
   /** As an archive, because one program then writes many. */
@@ -34,6 +43,7 @@ export class ExecFiles implements CellFiles {
     await this.#run(['tar', '-x', '--no-same-owner', '-f', '-'], toTar(entries), 0);
   }
 
+  /** Refuses a file of more than `limitBytes`. */
   async read(path: string, limitBytes: number): Promise<Uint8Array> {
     requireRelative(path);
     const content = await this.#run(
@@ -45,6 +55,7 @@ export class ExecFiles implements CellFiles {
     throw refuse(`${path}: has more than ${limitBytes} bytes`);
   }
 
+  /** `.` is the workdir. */
   async list(path: string): Promise<FileEntry[]> {
     if (path !== '.') requireRelative(path);
     const listing = await this.#run(['sh', '-c', LIST, 'sh', path], EMPTY, LISTING_KEPT);
@@ -53,22 +64,14 @@ export class ExecFiles implements CellFiles {
   }
 
   async #run(argv: ExecRequest['argv'], input: Uint8Array, keptBytes: number): Promise<CappedBytes> {
-    const exec = await this.#exec({ argv, env: {} });
-    const timer = setTimeout(() => void exec.kill('wallTimeMs').catch(() => {}), TIME_MS);
     const [stdout, stderr] = [new CappedBytes(keptBytes), new CappedBytes(WORDS_KEPT)];
-    try {
-      exec.write(input);
-      exec.closeStdin();
-      for await (const event of exec.events) {
-        if (event.type === 'stdout') stdout.push(event.bytes);
-        else if (event.type === 'stderr') stderr.push(event.bytes);
-        else if (event.outcome.kind === 'exited' && event.outcome.code === 0) return stdout;
-        else throw refuse(stderr.text().trim() || `${argv[0]} ended with ${event.outcome.kind}`);
-      }
-      throw new HotcellError('INTERNAL', 'the events of an exec ended without exit');
-    } finally {
-      clearTimeout(timer);
-    }
+    const { outcome } = await runToEnd(
+      this.#cell,
+      { argv, env: {} },
+      { input, timeMs: TIME_MS, stdout, stderr },
+    );
+    if (readOutcome(outcome).ok) return stdout;
+    throw refuse(stderr.text().trim() || `${argv[0]} ended with ${outcome.kind}`);
   }
 }
 
