@@ -10,7 +10,7 @@ const list = (...patterns: string[]): string[] => globSync(patterns, { cwd: ROOT
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 const SOURCES = list('src/**/*.{ts,js}');
-const PRODUCT = SOURCES.filter((file) => !file.endsWith('.test.ts'));
+const PRODUCT = SOURCES.filter((file) => !/\.(test|double)\.ts$/.test(file));
 /** What is mounted into cells; the rest of guest/ tests it. */
 const GUEST = list('guest/*.sh', 'guest/bootstrap/**/*.*', 'guest/preload/*.ts');
 const FOLDERS = list('src/*/tsconfig.json').map((file) => basename(dirname(file)));
@@ -106,6 +106,13 @@ describe('layers', () => {
     expect(arrowsOf(folder).filter((target) => !referencesOf(folder).includes(target))).toEqual([]);
   });
 
+  test('tests and their doubles belong to no project of the product', () => {
+    const projects = list('src/*/tsconfig.json').map(
+      (file) => JSON.parse(read(file)) as { exclude: string[] },
+    );
+    for (const { exclude } of projects) expect(exclude).toEqual(['**/*.test.ts', '**/*.double.ts']);
+  });
+
   test.each(['lib', 'core', 'wire', 'client'])('%s knows nothing of Node', (folder) => {
     const files = PRODUCT.filter((file) => file.startsWith(`src/${folder}/`));
     const words = files.filter((file) => /from 'node:|\bprocess\.[a-z]|\bBuffer\b/.test(read(file)));
@@ -113,7 +120,8 @@ describe('layers', () => {
   });
 });
 
-describe('a forbidden import', () => {
+// The first look at a folder compiles all that it refers to, which takes its time beside other work.
+describe('a forbidden import', { timeout: 120_000 }, () => {
   let copy = '';
   beforeAll(() => {
     copy = mkdtempSync(join(tmpdir(), 'hotcell-architecture-'));
@@ -137,6 +145,8 @@ describe('a forbidden import', () => {
     ['http', '../drivers/oci/driver.ts', 'OciDriver'],
     ['drivers', '../pool/hot-pool.ts', 'HotPool'],
     ['lib', '../core/errors.ts', 'HotcellError'],
+    ['core', './hand-clock.double.ts', 'HandClock'],
+    ['runs', '../pool/scripted-driver.double.ts', 'ScriptedDriver'],
   ])('from %s to %s does not compile', (folder, target, name) => {
     const file = join(copy, 'src', folder, 'forbidden.ts');
     writeFileSync(file, `import { ${name} } from '${target}';\nexport const forbidden = ${name};\n`);
@@ -144,7 +154,7 @@ describe('a forbidden import', () => {
       const { status, stdout } = compile(folder);
       expect(status).not.toBe(0);
       expect(stdout).toContain('TS6307');
-      expect(stdout).toContain(target.replace('../', '/src/'));
+      expect(stdout).toContain(join('/src', folder, target));
     } finally {
       rmSync(file);
     }
@@ -175,7 +185,7 @@ describe('habits', () => {
 
   test('file names are lower-case words with hyphens', () => {
     expect(
-      SOURCES.filter((file) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.(ts|js)$/.test(basename(file))),
+      SOURCES.filter((file) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|double))?\.(ts|js)$/.test(basename(file))),
     ).toEqual([]);
   });
 

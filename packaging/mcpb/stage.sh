@@ -14,5 +14,5 @@ mkdir -p "$folder"
 cp "$root/packaging/mcpb/manifest.json" "$root/package.json" "$root/package-lock.json" "$root/LICENSE" "$folder"
 cp -R "$root/src" "$root/guest" "$root/images" "$folder"
 # What only tests need; mcpb leaves out package-lock.json and tsconfig.json by itself.
-find "$folder" -name '*.test.ts' -delete
+find "$folder" \( -name '*.test.ts' -o -name '*.double.ts' \) -delete
 rm -rf "$folder/guest/exactness"

@@ -51,7 +51,7 @@ async function askServer() {
   const { waitMs } = McpConfig.parse({});
   const door = new McpDoor({
     workbenches: () => Promise.reject(new Error('nothing runs here')),
-    settings: { waitMs, idleMs: DEFAULT_WORKBENCH_SETTINGS.idleMs, version: '', conformance: false },
+    settings: { waitMs, idleMs: DEFAULT_WORKBENCH_SETTINGS.idleMs, version: '' },
     log: SILENT_LOG,
   });
   const [up, down] = [new PassThrough(), new PassThrough()];

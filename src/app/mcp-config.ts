@@ -31,9 +31,5 @@ export const McpConfig = z.strictObject({
     .min(1)
     .optional()
     .describe('where saved snippets are kept; otherwise ~/.bun-runner-mcp/snippets'),
-  conformance: z
-    .boolean()
-    .default(false)
-    .describe('add the tools of the conformance suite of MCP; for tests only'),
 });
 export type McpConfig = z.infer<typeof McpConfig>;

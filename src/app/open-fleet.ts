@@ -9,7 +9,6 @@ import { networkOpener } from '../egress/open-network.ts';
 import { chooseMode, type Candidate, type CellDriver, type ModeWish } from '../fleet/choose-mode.ts';
 import type { FleetConfig } from '../fleet/fleet-config.ts';
 import type { FleetSite } from '../fleet/fleet-site.ts';
-import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
 import { chooseDriver } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import {
@@ -21,6 +20,7 @@ import {
 } from './fleet-image.ts';
 import { openMachineGate, readCaBundle } from './machine-gate.ts';
 import { bundledTools, makeDriver, type DriverHooks } from './make-drivers.ts';
+import { SYSTEM_CLOCK } from './system-clock.ts';
 
 const HOW_TO_ALLOW = 'network.allow in .mahabharatha/config.yaml lists the hosts that workers may reach.';
 /** Where a cell without an image looks for programs; they are those of this machine. */
@@ -64,7 +64,7 @@ export async function openFleetSite(
     openNetwork: isCells
       ? networkOpener(driver.confines, {
           gate: () => gate.get(),
-          clock: SYSTEM_SESSION_CLOCK,
+          clock: SYSTEM_CLOCK,
           log,
           howToAllow: HOW_TO_ALLOW,
         })

@@ -14,12 +14,11 @@ export interface McpParts {
 /** The door of MCP with what is behind it; `serveOverStdio` and `openMcpHttp` are the ways in. Closing it ends every session. */
 export function openMcp(config: McpConfig, parts: McpParts): McpDoor {
   const { version, log } = parts;
-  const { waitMs, idleMs, conformance } = config;
-  if (conformance) log.warn({}, 'the tools of the conformance suite are on; they are for tests only');
+  const { waitMs, idleMs } = config;
   return new McpDoor({
     workbenches: () => parts.workbenches(),
     log,
-    settings: { waitMs, idleMs, conformance, version },
+    settings: { waitMs, idleMs, version },
   });
 }
 

@@ -11,11 +11,11 @@ import { PYPI } from '../packages/pip-ecosystem.ts';
 import { PythonPackages } from '../packages/python-packages.ts';
 import { PythonScanner } from '../packages/python-scanner.ts';
 import type { RunPackages } from '../runs/run-packages.ts';
-import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
 import type { Config } from './config.ts';
 import { toLanguageTable } from './language-table.ts';
 import { openMachineGate, readCaBundle, type MachineGate } from './machine-gate.ts';
 import { bundledVersion } from './make-drivers.ts';
+import { SYSTEM_CLOCK } from './system-clock.ts';
 
 export interface PackageParts {
   readonly driver: Driver;
@@ -84,7 +84,7 @@ async function toCommon(
 ): Promise<Omit<PackageStoreOptions, 'folder' | 'registry' | 'platform'>> {
   const openNetwork = networkOpener(driver.confines, {
     gate: () => gate.get(),
-    clock: SYSTEM_SESSION_CLOCK,
+    clock: SYSTEM_CLOCK,
     log,
     howToAllow: INSTALLER_NETWORK,
   });

@@ -10,7 +10,6 @@ import { MemoryVolumes } from '../drivers/volumes/memory-volumes.ts';
 import { networkOpener } from '../egress/open-network.ts';
 import { AuditLog, SYSTEM_WALL_CLOCK } from '../policy/audit-log.ts';
 import { RateLimit } from '../policy/rate-limit.ts';
-import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
 import type { SessionStats } from '../sessions/session-stats.ts';
 import { KeptSessions } from '../sessions/sessions.ts';
 import type { Volumes } from '../sessions/volumes.ts';
@@ -55,7 +54,7 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
       engineMounts: driver.name === 'docker',
       openNetwork: networkOpener(driver.confines, {
         gate: () => gate.get(),
-        clock: SYSTEM_SESSION_CLOCK,
+        clock: SYSTEM_CLOCK,
         log,
       }),
       caBundle: await readCaBundle(),
@@ -63,7 +62,7 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
       rateLimit: new RateLimit({ ...settings.rateLimit, clock: SYSTEM_CLOCK }),
       audit,
       bootId: readBootId(),
-      clock: SYSTEM_SESSION_CLOCK,
+      clock: SYSTEM_CLOCK,
       log,
     });
     return {

@@ -11,7 +11,6 @@ import {
 } from '../drivers/process/instance.ts';
 import type { OpenNetwork } from '../egress/cell-network.ts';
 import type { Packages } from '../packages/api.ts';
-import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
 import type { ExecutionMode } from '../workbench/api.ts';
 import { coversVariable } from '../workbench/grantable.ts';
 import type { WorkbenchSite, WorkbenchesOptions } from '../workbench/options.ts';
@@ -23,6 +22,7 @@ import { toLanguageTable } from './language-table.ts';
 import { readCaBundle } from './machine-gate.ts';
 import { dataFolder } from './open-packages.ts';
 import { runnerImagesFor } from './runner-images.ts';
+import { SYSTEM_CLOCK } from './system-clock.ts';
 import { makeWorkbenchTools } from './workbench-tools.ts';
 
 /** What comes from other parts. */
@@ -67,7 +67,7 @@ export async function openWorkbenches(config: Config, options: OpenOptions): Pro
     mode,
     values,
     log,
-    clock: SYSTEM_SESSION_CLOCK,
+    clock: SYSTEM_CLOCK,
     languages: toLanguageTable(config.languages),
     folder: instance.directory,
     snippetsFolder: options.snippetsFolder,

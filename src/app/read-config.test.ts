@@ -87,11 +87,6 @@ describe('sources', () => {
     expect(read().config.mcp.limits.cpus).toBe(2);
   });
 
-  test('[MC-14] the tools of the conformance suite are off unless somebody says otherwise', () => {
-    expect(read().config.mcp.conformance).toBe(false);
-    expect(read({ env: { HOTCELL_MCP_CONFORMANCE: '1' } }).config.mcp.conformance).toBe(true);
-  });
-
   test('a named file replaces the usual one, and must exist', () => {
     write('hotcell.yaml', 'port: 1\n');
     write('other.yaml', 'port: 2\n');

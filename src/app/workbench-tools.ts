@@ -3,7 +3,6 @@ import { ruleFor, whyNoRule } from '../egress/http-rule.ts';
 import { networkOpener } from '../egress/open-network.ts';
 import { ImportScanner } from '../packages/import-scanner.ts';
 import { mergeSpecs, parsePackageSpec } from '../packages/package-spec.ts';
-import { SYSTEM_SESSION_CLOCK } from '../sessions/session-clock.ts';
 import { toBunRequest } from '../workbench/bun-request.ts';
 import { readDenials } from '../workbench/denials.ts';
 import { chooseDriver } from './choose-driver.ts';
@@ -12,6 +11,7 @@ import { openMachineGate } from './machine-gate.ts';
 import { openNpmPackages } from './open-packages.ts';
 import type { WorkbenchTools } from './open-workbenches.ts';
 import { RUNNER_IMAGE, usesImages } from './runner-images.ts';
+import { SYSTEM_CLOCK } from './system-clock.ts';
 
 /** What the mode is by its nature, where we are not root: confined processes of whoever started the server. */
 const PRELOAD_CONCEDES = ['identity'] as const;
@@ -33,7 +33,7 @@ export function makeWorkbenchTools(config: Config, log: Log): WorkbenchTools {
     makeNetwork: ({ confines }) =>
       networkOpener(confines, {
         gate: () => gate.get(),
-        clock: SYSTEM_SESSION_CLOCK,
+        clock: SYSTEM_CLOCK,
         log,
         howToAllow: HOW_TO_ALLOW,
       }),

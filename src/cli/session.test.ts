@@ -13,8 +13,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
-import { ScriptedServer } from '../http/scripted-server.ts';
-import { SESSION } from '../http/sessions/scripted-sessions.ts';
+import { ScriptedServer } from '../http/scripted-server.double.ts';
+import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { toTar } from '../lib/tar-archive.ts';
 import { RUNTIME_TYPES } from '../wire/sessions.ts';
 

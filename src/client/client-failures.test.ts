@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
-import { ScriptedServer } from '../http/scripted-server.ts';
-import { SESSION } from '../http/sessions/scripted-sessions.ts';
+import { ScriptedServer } from '../http/scripted-server.double.ts';
+import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { HttpRunnerClient } from './http-runner-client.ts';
 import { RunnerError } from './runner-error.ts';
 

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ScriptedServer } from '../http/scripted-server.ts';
-import { SESSION } from '../http/sessions/scripted-sessions.ts';
+import { ScriptedServer } from '../http/scripted-server.double.ts';
+import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { HttpRunnerClient, bytesOfChunk } from './http-runner-client.ts';
 
 const QUICK = { firstDelayMs: 1, longestDelayMs: 4 };

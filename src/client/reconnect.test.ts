@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
-import { ScriptedServer } from '../http/scripted-server.ts';
-import type { ScriptedExec } from '../http/sessions/scripted-exec.ts';
-import { SESSION } from '../http/sessions/scripted-sessions.ts';
+import { ScriptedServer } from '../http/scripted-server.double.ts';
+import type { ScriptedExec } from '../http/sessions/scripted-exec.double.ts';
+import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { BreakingProxy } from '../../test/support/breaking-proxy.ts';
 import type { ClientEvent } from './client-event.ts';
 import { HttpRunnerClient } from './http-runner-client.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BreakingProxy } from '../../test/support/breaking-proxy.ts';
-import { ScriptedServer } from '../http/scripted-server.ts';
-import { SESSION } from '../http/sessions/scripted-sessions.ts';
+import { ScriptedServer } from '../http/scripted-server.double.ts';
+import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { HttpRunnerClient } from './http-runner-client.ts';
 import type { RunnerError } from './runner-error.ts';
 

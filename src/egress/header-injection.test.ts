@@ -11,8 +11,8 @@ import { SILENT_LOG, type Log } from '../core/log.ts';
 import type { OpenOptions } from './gate.ts';
 import { InjectedHeaders, type HeaderInjection } from './header-injection.ts';
 import { networkOpener } from './open-network.ts';
-import { Outside, codes, until, type Opened } from './outside.ts';
-import { ScriptedCell } from './scripted-cell.ts';
+import { Outside, codes, until, type Opened } from './outside.double.ts';
+import { ScriptedCell } from './scripted-cell.double.ts';
 
 const VALUE = 'sk-the-real-one';
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-egress-'));

@@ -5,7 +5,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Authority } from '../../test/support/certificates.ts';
 import type { HttpRule } from './cell-network.ts';
 import { ruleFor } from './http-rule.ts';
-import { Outside, codes, until } from './outside.ts';
+import { Outside, codes, until } from './outside.double.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-egress-'));
 const authority = new Authority(folder, 'egress-tests');

@@ -10,8 +10,8 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Authority } from '../../test/support/certificates.ts';
 import type { OpenOptions } from './gate.ts';
 import type { HeaderInjection } from './header-injection.ts';
-import { Outside, codes, until, type Opened } from './outside.ts';
-import type { ProxyClient } from './proxy-front.ts';
+import { Outside, codes, until, type Opened } from './outside.double.ts';
+import type { ProxyClient } from './proxy-front.double.ts';
 
 const MiB = 1024 * 1024;
 const VALUE = 'sk-the-real-one';

@@ -10,8 +10,8 @@ import { Authority } from '../../test/support/certificates.ts';
 import type { Log } from '../core/log.ts';
 import type { Allowed, CellNetwork } from './cell-network.ts';
 import { networkOpener } from './open-network.ts';
-import { Outside, until } from './outside.ts';
-import { ProxyClient } from './proxy-front.ts';
+import { Outside, until } from './outside.double.ts';
+import { ProxyClient } from './proxy-front.double.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-egress-'));
 const authority = new Authority(folder, 'egress-tests');

@@ -1,15 +1,16 @@
+import type { Clock } from '../core/clock.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Log } from '../core/log.ts';
 import type { OpenNetwork } from './cell-network.ts';
 import type { EgressGate } from './gate.ts';
 import { LoopbackNetwork } from './loopback-network.ts';
 import { ProxyKey } from './proxy-key.ts';
-import { RelayNetwork, type NetworkClock } from './relay-network.ts';
+import { RelayNetwork } from './relay-network.ts';
 
 export interface NetworkParts {
   /** Made with the first cell that has a network. */
   gate(): Promise<EgressGate>;
-  readonly clock: NetworkClock;
+  readonly clock: Pick<Clock, 'after'>;
   readonly log: Log;
   /** What a program is told that was refused something, in a sentence; as in sessions unless given. */
   readonly howToAllow?: string;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Authority } from '../../test/support/certificates.ts';
-import { Outside, codes } from './outside.ts';
+import { Outside, codes } from './outside.double.ts';
 
 const MiB = 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-egress-'));

@@ -5,7 +5,7 @@ import { SILENT_LOG } from '../core/log.ts';
 import type { Allowed, CellNetwork } from './cell-network.ts';
 import { EgressGate } from './gate.ts';
 import { networkOpener } from './open-network.ts';
-import { ScriptedCell } from './scripted-cell.ts';
+import { ScriptedCell } from './scripted-cell.double.ts';
 
 const PRESETS = {
   npm: { hosts: ['packages.example'], variables: { npm_config_registry: 'https://packages.example/' } },

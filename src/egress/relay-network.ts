@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
@@ -6,15 +7,9 @@ import type { Allowed, CellNetwork } from './cell-network.ts';
 import { PROXY_IN_CELL, RELAY, proxyVariables } from './cell-side.ts';
 import type { EgressSession } from './session.ts';
 
-/** Time as a dependency. */
-export interface NetworkClock {
-  /** Calls `task` once; the returned function takes it back. */
-  after(delayMs: number, task: () => void): () => void;
-}
-
 export interface RelayNetworkParts {
   readonly egress: EgressSession;
-  readonly clock: NetworkClock;
+  readonly clock: Pick<Clock, 'after'>;
   readonly log: Log;
   startHelper(request: ExecRequest): Promise<Exec>;
 }

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { SILENT_LOG } from '../core/log.ts';
 import { WINDOW_BYTES } from './cell-connection.ts';
 import { MOST_CONNECTIONS, Relay } from './relay.ts';
-import { ScriptedCell } from './scripted-cell.ts';
+import { ScriptedCell } from './scripted-cell.double.ts';
 
 const KiB = 1024;
 

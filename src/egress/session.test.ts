@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Authority } from '../../test/support/certificates.ts';
 import { SILENT_LOG, type Log } from '../core/log.ts';
-import { Outside, until } from './outside.ts';
+import { Outside, until } from './outside.double.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-egress-'));
 const authority = new Authority(folder, 'egress-tests');

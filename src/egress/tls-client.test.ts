@@ -6,8 +6,8 @@ import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { Authority } from '../../test/support/certificates.ts';
 import { messageOf } from '../core/errors.ts';
-import { Outside, codes, until } from './outside.ts';
-import type { Answer, ProxyClient } from './proxy-front.ts';
+import { Outside, codes, until } from './outside.double.ts';
+import type { Answer, ProxyClient } from './proxy-front.double.ts';
 
 const MiB = 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-egress-'));

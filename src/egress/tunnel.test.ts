@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Authority } from '../../test/support/certificates.ts';
-import { Outside, codes, until } from './outside.ts';
+import { Outside, codes, until } from './outside.double.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-egress-'));
 const authority = new Authority(folder, 'egress-tests');

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ScriptedServer, type Answer } from './scripted-server.ts';
+import { ScriptedServer, type Answer } from './scripted-server.double.ts';
 
 let server: ScriptedServer;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { createContext, runInContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { ScriptedServer } from './scripted-server.ts';
+import { ScriptedServer } from './scripted-server.double.ts';
 
 /** As much of a DOM element as the page needs: text is kept as text. */
 class FakeElement {

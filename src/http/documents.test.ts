@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { ERRORS } from '../core/errors.ts';
 import { SCHEMAS as WIRE } from './openapi-parts.ts';
-import { PYTHON, ScriptedServer } from './scripted-server.ts';
+import { PYTHON, ScriptedServer } from './scripted-server.double.ts';
 
 const Media = z.object({
   schema: z.record(z.string(), z.unknown()),

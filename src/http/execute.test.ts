@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ReachableLimit } from '../core/exec.ts';
 import { ExecuteReply } from '../wire/execute.ts';
-import { aRunResult, PYTHON, ScriptedServer } from './scripted-server.ts';
+import { aRunResult, PYTHON, ScriptedServer } from './scripted-server.double.ts';
 
 test('[CX-01] a run answers 200 with every field of the reply', async () => {
   await using server = await ScriptedServer.start();

@@ -2,7 +2,7 @@ import { request as sendRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { HotcellError, type ErrorCode } from '../core/errors.ts';
-import { aRunResult, ScriptedServer } from './scripted-server.ts';
+import { aRunResult, ScriptedServer } from './scripted-server.double.ts';
 
 test.each<[ErrorCode, number]>([
   ['DRIVER_UNAVAILABLE', 503],

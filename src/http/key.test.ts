@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ScriptedServer } from './scripted-server.ts';
+import { ScriptedServer } from './scripted-server.double.ts';
 
 const RUN = '{"code":""}';
 

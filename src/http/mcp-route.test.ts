@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { McpHandler } from './dependencies.ts';
-import { ScriptedServer } from './scripted-server.ts';
+import { ScriptedServer } from './scripted-server.double.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 

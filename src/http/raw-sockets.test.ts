@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ErrorReply } from '../wire/execute.ts';
-import { ScriptedServer } from './scripted-server.ts';
+import { ScriptedServer } from './scripted-server.double.ts';
 
 let server: ScriptedServer;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { HealthReply, LanguagesReply } from '../wire/execute.ts';
 import { MetricsReply } from '../wire/metrics.ts';
 import { METRICS_VIEW_EXAMPLE } from './openapi-examples.ts';
-import { aRunResult, HEALTH, PYTHON, ScriptedServer } from './scripted-server.ts';
+import { aRunResult, HEALTH, PYTHON, ScriptedServer } from './scripted-server.double.ts';
 
 test('[CX-15] health tells status, containers and uptime, with 200 also when degraded', async () => {
   await using server = await ScriptedServer.start();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '../../test/support/leftovers.ts';
 import { McpHarness, WAYS, call, run } from '../../test/support/mcp-client.ts';
-import { UNGRANTABLE_HOST } from './scripted-workbench.ts';
+import { UNGRANTABLE_HOST } from './scripted-workbench.double.ts';
 
 const ALLOW = { action: 'accept' as const, content: { decision: 'allow' } };
 

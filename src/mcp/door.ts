@@ -4,8 +4,8 @@ import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { Owner, Workbenches } from '../workbench/api.ts';
 import { Desk } from './desk.ts';
-import { makeServer } from './make-server.ts';
-import type { McpSettings } from './tool.ts';
+import { addEverything, makeServed } from './make-server.ts';
+import type { McpSettings, Served } from './tool.ts';
 
 export interface McpDoorOptions {
   /**
@@ -38,7 +38,19 @@ export class McpDoor {
 
   makeServer(desk: Desk): McpServer {
     const { settings, log } = this;
-    return makeServer(desk, { settings, log, key: this.#key, afterwards: (work) => this.afterwards(work) });
+    const parts = {
+      settings,
+      log,
+      key: this.#key,
+      afterwards: (work: Promise<void>) => this.afterwards(work),
+    };
+    const served = makeServed(desk, parts);
+    this.equip(served);
+    return served.server;
+  }
+
+  equip(served: Served): void {
+    addEverything(served);
   }
 
   /** Work that nobody waits for but the end of the server. */

@@ -1,6 +1,5 @@
 import { McpServer, createRequestStateCodec } from '@modelcontextprotocol/server';
 import type { Log } from '../core/log.ts';
-import { addConformanceFixtures } from './conformance/fixtures.ts';
 import type { Desk } from './desk.ts';
 import { addFileTools } from './file-tools.ts';
 import { addPermissionTools } from './permission-tools.ts';
@@ -28,8 +27,8 @@ export interface ServerParts {
   afterwards(work: Promise<void>): void;
 }
 
-/** One server object with everything on it, for both eras of the protocol. */
-export function makeServer(desk: Desk, parts: ServerParts): McpServer {
+/** One server object for both eras of the protocol, with nothing on it so far. */
+export function makeServed(desk: Desk, parts: ServerParts): Served {
   const { settings, log, key } = parts;
   const codec = createRequestStateCodec<object>({
     key,
@@ -53,7 +52,7 @@ export function makeServer(desk: Desk, parts: ServerParts): McpServer {
   );
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- It has no other way.
   server.server.onerror = (error) => log.debug({ error: error.message }, 'a message could not be served');
-  const served: Served = {
+  return {
     server,
     desk,
     settings,
@@ -61,6 +60,10 @@ export function makeServer(desk: Desk, parts: ServerParts): McpServer {
     mintState: (state, context) => codec.mint(state, context),
     afterwards: (work) => parts.afterwards(work),
   };
+}
+
+/** All that a client can call and read. */
+export function addEverything(served: Served): void {
   addRunTools(served);
   addSessionTools(served);
   addFileTools(served);
@@ -68,6 +71,4 @@ export function makeServer(desk: Desk, parts: ServerParts): McpServer {
   addSnippetTools(served);
   addResources(served);
   addPrompts(served);
-  if (settings.conformance) addConformanceFixtures(served);
-  return server;
 }

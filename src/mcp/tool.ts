@@ -19,8 +19,6 @@ export interface McpSettings {
   /** After which an unused session ends; told to the model. */
   readonly idleMs: number;
   readonly version: string;
-  /** SECURITY: what the conformance suite needs and nobody else; never on by default. */
-  readonly conformance: boolean;
 }
 
 /** One server object of the protocol, and for whom it is. */

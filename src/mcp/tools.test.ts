@@ -1,5 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
+import { addFixturesTo } from '../../test/support/conformance/fixtures.ts';
 import { McpHarness, WAYS, call, run } from '../../test/support/mcp-client.ts';
 import { HotcellError } from '../core/errors.ts';
 
@@ -283,9 +284,10 @@ test('[MC-01] a failure of ours is told with what to do, and the next call tries
   expect((await run(client, { code: '' })).reply.status).toBe('ok');
 });
 
-test('[MC-14] without the setting there is nothing of the conformance suite', async () => {
+test('[MC-14] nothing of the conformance suite is served, unless a test adds it', async () => {
   await using plain = await McpHarness.start();
-  await using fitted = await McpHarness.start({ settings: { conformance: true } });
+  await using fitted = await McpHarness.start();
+  addFixturesTo(fitted.door);
   const names = async (harness: McpHarness): Promise<string[]> => {
     const client = await harness.connect('stdio', { era: 'legacy' });
     const [{ tools }, { resources }, { prompts }, { resourceTemplates }] = await Promise.all([

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { HandClock } from '../core/hand-clock.double.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
-import { HandClock } from './hand-clock.ts';
 import { HotPool, type HotPoolOptions } from './hot-pool.ts';
-import { ScriptedDriver, sayReady, type Boot } from './scripted-driver.ts';
+import { ScriptedDriver, sayReady, type Boot } from './scripted-driver.double.ts';
 
 const NOBODY = new AbortController().signal;
 const SECOND = 1000;

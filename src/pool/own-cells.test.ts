@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
+import { HandClock } from '../core/hand-clock.double.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
-import { HandClock } from './hand-clock.ts';
 import { HotPool, type HotPoolOptions, type OwnNeeds, type Taken } from './hot-pool.ts';
-import { ScriptedDriver, type ScriptedProgram } from './scripted-driver.ts';
+import { ScriptedDriver, type ScriptedProgram } from './scripted-driver.double.ts';
 import type { Strategy } from './strategy.ts';
 
 const needs = (memoryBytes: number): OwnNeeds => ({ memoryBytes, folders: [] });

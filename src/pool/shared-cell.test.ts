@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import { Semaphore } from '../lib/semaphore.ts';
 import type { HotCell } from './hot-cell.ts';
-import { ScriptedDriver, sayReady, type Boot, type ScriptedProgram } from './scripted-driver.ts';
+import { ScriptedDriver, sayReady, type Boot, type ScriptedProgram } from './scripted-driver.double.ts';
 import { SharedCell, sharedCapacity } from './shared-cell.ts';
 
 const CAPACITY = sharedCapacity(DEFAULT_LIMITS);

@@ -4,6 +4,7 @@ import type { Cell } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { ExecEvent, KillCause } from '../core/exec.ts';
+import { HandClock } from '../core/hand-clock.double.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
@@ -91,7 +92,7 @@ function makeRuns(scripts: readonly Play[], changes: Partial<RunsOptions> = {}) 
     memoryBytes: 0,
     idleMs: 1,
     idleCheckMs: 1,
-    clock: { now: () => 0, every: () => () => {} },
+    clock: new HandClock(),
   });
   const runs = new OneShotRuns({
     ...shared,

@@ -1,12 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
+import { HandClock } from '../core/hand-clock.double.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import { HotPool } from '../pool/hot-pool.ts';
 import { BOOTSTRAP_FAILURE } from '../pool/job-frame.ts';
-import { ScriptedDriver, type ScriptedProgram } from '../pool/scripted-driver.ts';
+import { ScriptedDriver, type ScriptedProgram } from '../pool/scripted-driver.double.ts';
 import type { Strategy } from '../pool/strategy.ts';
 import type { RunPackages } from './run-packages.ts';
 import type { RunRequest, RunResult } from './run.ts';
@@ -46,7 +47,7 @@ function makeRuns(strategy: Strategy, scripts: readonly Play[] = [], packages?: 
     memoryBytes: 0,
     idleMs: 1,
     idleCheckMs: 1,
-    clock: { now: () => 0, every: () => () => {} },
+    clock: new HandClock(),
   });
   const runs = new OneShotRuns({
     ...common,

@@ -3,6 +3,7 @@ import type { Cell, CellSpec, Isolation } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Enforcement } from '../core/enforcement.ts';
 import type { ExecEvent, ExecOutcome, KillCause, Usage } from '../core/exec.ts';
+import { HandClock } from '../core/hand-clock.double.ts';
 import { Language } from '../core/language.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
 import { SILENT_LOG } from '../core/log.ts';
@@ -103,7 +104,7 @@ function makeRuns(scripts: readonly Play[], changes: Partial<RunsOptions> = {}) 
     memoryBytes: 0,
     idleMs: 1,
     idleCheckMs: 1,
-    clock: { now: () => 0, every: () => () => {} },
+    clock: new HandClock(),
     log: SILENT_LOG,
   });
   const reported: RunResult[] = [];

@@ -1,8 +1,8 @@
+import type { Clock } from '../core/clock.ts';
 import { LONGEST_TIME_MS } from '../core/limits.ts';
-import type { SessionClock } from './session-clock.ts';
 
 export interface DeadlineParts {
-  readonly clock: SessionClock;
+  readonly clock: Clock;
   /** Between asking for the end and enforcing it. */
   readonly graceMs: number;
   terminate(): void;

@@ -1,14 +1,14 @@
+import type { Clock } from '../core/clock.ts';
 import type { Limits } from '../core/limits.ts';
 import type { Log } from '../core/log.ts';
 import type { ExecRows } from './exec-rows.ts';
-import type { SessionClock } from './session-clock.ts';
 import type { SessionCounters } from './session-stats.ts';
 import type { SessionSettings } from './settings.ts';
 
 /** What a command needs of the session it belongs to. */
 export interface ExecSite {
   readonly rows: ExecRows;
-  readonly clock: SessionClock;
+  readonly clock: Clock;
   readonly settings: SessionSettings;
   readonly counters: SessionCounters;
   readonly log: Log;

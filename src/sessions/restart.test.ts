@@ -2,8 +2,8 @@ import { appendFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
-import type { ScriptedCommand } from './scripted-command.ts';
-import { SessionDesk, begin } from './session-desk.ts';
+import type { ScriptedCommand } from './scripted-command.double.ts';
+import { SessionDesk, begin } from './session-desk.double.ts';
 import type { KeptSessions } from './sessions.ts';
 
 const SECOND = 1000;

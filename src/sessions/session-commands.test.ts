@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { begin, insideOf, lastOf, made, toExecRequest } from './session-desk.ts';
+import { begin, insideOf, lastOf, made, toExecRequest } from './session-desk.double.ts';
 
 const SECOND = 1000;
 

@@ -15,7 +15,7 @@ import { toEndReport, toKilledEnd, toLostEnd, type EndReport, type KilledBy } fr
 import type { ExecKind } from './exec-rows.ts';
 import type { ExecSite } from './exec-site.ts';
 import { ExecOutput } from './exec-output.ts';
-import { toIsoTime } from './session-clock.ts';
+import { toIsoTime } from './iso-time.ts';
 
 /** What is known of a command before it begins. */
 export interface ExecIdentity {

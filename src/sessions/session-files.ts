@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { CellFile } from '../core/cell.ts';
+import type { Clock } from '../core/clock.ts';
 import { HotcellError } from '../core/errors.ts';
 import { parseDotenv } from '../lib/dotenv.ts';
 import type { ChangedFile } from '../wire/session-exec.ts';
@@ -14,7 +15,6 @@ import type {
 import { Snapshot, diffSnapshots } from '../workspace/snapshot.ts';
 import { SyncIndex } from '../workspace/synced-files.ts';
 import type { Workspace } from '../workspace/workspace.ts';
-import type { SessionClock } from './session-clock.ts';
 import type { SessionRows } from './session-rows.ts';
 
 const KiB = 1024;
@@ -30,7 +30,7 @@ interface FilesParts {
   readonly sessionId: string;
   readonly workspace: Workspace;
   readonly rows: SessionRows;
-  readonly clock: SessionClock;
+  readonly clock: Clock;
   readonly readBytes: number;
   /** As it was stored. */
   readonly syncIndex: string | undefined;

@@ -1,7 +1,7 @@
+import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
 import type { ExecSite } from './exec-site.ts';
-import type { SessionClock } from './session-clock.ts';
 import type { EndReason } from './session-rows.ts';
 import type { SessionCounters } from './session-stats.ts';
 import type { SessionStore } from './session-store.ts';
@@ -10,7 +10,7 @@ import type { Volumes } from './volumes.ts';
 /** What a session needs of those who keep all of them. */
 export interface SessionHost {
   readonly store: SessionStore;
-  readonly clock: SessionClock;
+  readonly clock: Clock;
   readonly log: Log;
   readonly volumes: Volumes;
   readonly counters: SessionCounters;

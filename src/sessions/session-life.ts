@@ -1,15 +1,15 @@
 import type { Cell } from '../core/cell.ts';
+import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { ExecTable } from './exec-table.ts';
-import type { SessionClock } from './session-clock.ts';
 import type { SessionStore } from './session-store.ts';
 
 interface LifeParts {
   readonly id: string;
   readonly cell: Cell;
   readonly ttlMs: number;
-  readonly clock: SessionClock;
+  readonly clock: Clock;
   readonly store: SessionStore;
   readonly log: Log;
   readonly cwd: string;

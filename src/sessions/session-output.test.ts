@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { OutputEvent, SessionExec } from './api.ts';
-import { begin, lastOf, made } from './session-desk.ts';
+import { begin, lastOf, made } from './session-desk.double.ts';
 
 const NEVER = new AbortController().signal;
 

@@ -1,7 +1,7 @@
 import type { Isolation } from '../core/cell.ts';
 import type { SessionReply } from '../wire/sessions.ts';
 import { toWorkspacePath } from './exec-plan.ts';
-import { toIsoTime } from './session-clock.ts';
+import { toIsoTime } from './iso-time.ts';
 import type { SessionFacts } from './session-rows.ts';
 import { TEMPLATES } from './templates.ts';
 

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { HotcellError } from '../core/errors.ts';
 import { Limits } from '../core/limits.ts';
 import { END_REASONS, RuntimeType } from '../wire/sessions.ts';
-import { toIsoTime } from './session-clock.ts';
+import { toIsoTime } from './iso-time.ts';
 
 /** What never changes about a session. */
 const SessionFacts = z.strictObject({

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { insideOf, lastOf, made, begin } from './session-desk.ts';
+import { insideOf, lastOf, made, begin } from './session-desk.double.ts';
 
 const SECOND = 1000;
 const NODE = { runtime_type: 'node', setup: true };

@@ -1,9 +1,9 @@
+import type { Clock } from '../core/clock.ts';
 import type { Driver } from '../core/driver.ts';
 import type { Log } from '../core/log.ts';
 import type { OpenNetwork } from '../egress/cell-network.ts';
 import type { AuditLog } from '../policy/audit-log.ts';
 import type { RateLimit } from '../policy/rate-limit.ts';
-import type { SessionClock } from './session-clock.ts';
 import type { SessionSettings } from './settings.ts';
 import type { Volumes } from './volumes.ts';
 
@@ -25,6 +25,6 @@ export interface SessionsOptions {
   readonly audit: Pick<AuditLog, 'append'> | undefined;
   /** Names this boot of the host: what it is after another one, no cell has survived. */
   readonly bootId: string;
-  readonly clock: SessionClock;
+  readonly clock: Clock;
   readonly log: Log;
 }

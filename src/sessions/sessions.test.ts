@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
 import { CreateSessionRequest } from '../wire/sessions.ts';
-import { SessionDesk, begin } from './session-desk.ts';
+import { SessionDesk, begin } from './session-desk.double.ts';
 
 const MINUTE = 60_000;
 const MiB = 1024 * 1024;

@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
@@ -10,7 +11,6 @@ import type { Caller, Sessions } from './api.ts';
 import { toWorkspacePath } from './exec-plan.ts';
 import { toNewSession, type NewSession } from './new-session.ts';
 import type { LiveSession } from './session.ts';
-import type { SessionClock } from './session-clock.ts';
 import type { SessionHost } from './session-host.ts';
 import { SessionMaker } from './session-maker.ts';
 import { SessionRemains } from './session-remains.ts';
@@ -34,7 +34,7 @@ interface Making {
 /** All sessions of this server. What is in here is in the store, too, and outlives it. */
 export class KeptSessions implements Sessions, SessionHost {
   readonly store: SessionStore;
-  readonly clock: SessionClock;
+  readonly clock: Clock;
   readonly log: Log;
   readonly volumes: Volumes;
   readonly counters = new SessionCounters();

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
 import type { RunProgress } from './api.ts';
-import { ScriptedBenches, request, run } from './scripted-benches.ts';
-import type { ScriptedSite } from './scripted-site.ts';
+import { ScriptedBenches, request, run } from './scripted-benches.double.ts';
+import type { ScriptedSite } from './scripted-site.double.ts';
 import type { KeptWorkbenches } from './workbenches.ts';
 
 const ME = { tenant: 'me' };

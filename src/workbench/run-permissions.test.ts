@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ScriptedBenches, run } from './scripted-benches.ts';
-import type { ScriptedSite } from './scripted-site.ts';
+import { ScriptedBenches, run } from './scripted-benches.double.ts';
+import type { ScriptedSite } from './scripted-site.double.ts';
 import type { KeptWorkbenches } from './workbenches.ts';
 
 const ME = { tenant: 'me' };

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Workbench } from './api.ts';
-import { ScriptedBenches, run } from './scripted-benches.ts';
-import type { ScriptedCell, ScriptedExec, ScriptedSite } from './scripted-site.ts';
+import { ScriptedBenches, run } from './scripted-benches.double.ts';
+import type { ScriptedCell, ScriptedExec, ScriptedSite } from './scripted-site.double.ts';
 
 const ME = { tenant: 'me' };
 const WARM = { warmMs: 60_000 };

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ScriptedBenches, request } from './scripted-benches.ts';
-import type { ScriptedSite } from './scripted-site.ts';
+import { ScriptedBenches, request } from './scripted-benches.double.ts';
+import type { ScriptedSite } from './scripted-site.double.ts';
 import type { KeptWorkbenches } from './workbenches.ts';
 
 const ME = { tenant: 'me' };
@@ -29,14 +29,15 @@ describe('workbenches', () => {
   });
 
   test('[MC-09] expire when nobody uses them, and not while code runs', async () => {
-    all = benches.open({ idleMs: 1000 });
+    all = benches.open({ idleMs: 1000, sweepMs: 100 });
     site.program = () => {};
+    const begin = benches.clock.now();
     const busy = all.open(ME);
     const idle = all.open(ME);
     const started = busy.run(request(''));
     const exec = await benches.nextCode();
     await benches.clock.advance(900);
-    expect(idle.expiresAt()).toBe(2000);
+    expect(idle.expiresAt()).toBe(begin + 1000);
     all.find(ME, idle.id);
     await benches.clock.advance(900);
     expect(all.list(ME)).toHaveLength(2);

@@ -7,6 +7,7 @@ import { TestServer } from '../support/server.ts';
 const SUITE = fileURLToPath(
   new URL('../../node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url),
 );
+const FIXTURES = fileURLToPath(new URL('../support/conformance/fitted-server.ts', import.meta.url));
 
 test.each([
   ['2026-07-28', 37],
@@ -15,7 +16,8 @@ test.each([
   using place = new McpPlace();
   await using server = await TestServer.start({
     args: modeArgs(PRELOAD),
-    env: { ...place.env, HOTCELL_MCP_CONFORMANCE: '1' },
+    env: place.env,
+    preload: FIXTURES,
     stateDirectory: place.stateDirectory,
   });
   const url = `${server.url}/mcp`;

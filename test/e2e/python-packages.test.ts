@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { HandClock } from '../../src/core/hand-clock.double.ts';
 import { BUILT_IN_LANGUAGES } from '../../src/core/language.ts';
 import { DEFAULT_LIMITS } from '../../src/core/limits.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';
@@ -141,10 +142,9 @@ except OSError as error: print(error.strerror)`;
       if (entry === undefined) throw new Error('there is no Python');
       const languages = { python: entry };
       const common = { languages, limits: DEFAULT_LIMITS, log: SILENT_LOG };
-      const clock = { now: () => Date.now(), every: () => () => {} };
       const { driver } = site;
       const sizes = { size: 0, booting: 2, memoryBytes: 0, idleMs: 1, idleCheckMs: 1 };
-      pool = new HotPool({ ...common, ...sizes, driver, strategy: 'fresh', clock });
+      pool = new HotPool({ ...common, ...sizes, driver, strategy: 'fresh', clock: new HandClock() });
       const python = new PythonPackages({ scanner, store, confines: driver.confines });
       runs = new OneShotRuns({
         ...common,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { EventConnection, type ReceivedEvent } from '../../src/http/sessions/event-reader.ts';
+import { EventConnection, type ReceivedEvent } from '../../src/http/sessions/event-reader.double.ts';
 import type { ExecReply } from '../../src/wire/session-exec.ts';
 import { readResidentBytes } from '../support/live-server.ts';
 import { FRESH_WAYS, describeEach } from '../support/served-by.ts';

@@ -9,10 +9,10 @@ import {
 } from '@modelcontextprotocol/client';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { SILENT_LOG, type Log } from '../../src/core/log.ts';
-import { ScriptedServer } from '../../src/http/scripted-server.ts';
+import { ScriptedServer } from '../../src/http/scripted-server.double.ts';
 import { McpDoor } from '../../src/mcp/door.ts';
 import { McpHttpDoor } from '../../src/mcp/http-door.ts';
-import { ScriptedWorkbenches } from '../../src/mcp/scripted-workbench.ts';
+import { ScriptedWorkbenches } from '../../src/mcp/scripted-workbench.double.ts';
 import { serveOverStdio } from '../../src/mcp/stdio-door.ts';
 import type { McpSettings } from '../../src/mcp/tool.ts';
 import type { TenantSettings } from '../../src/policy/tenants.ts';
@@ -75,7 +75,7 @@ export class McpHarness implements AsyncDisposable {
   constructor({ settings, sessions = 10, idleMs = 60_000, tenants, log = SILENT_LOG }: HarnessOptions) {
     this.door = new McpDoor({
       workbenches: () => Promise.resolve(this.workbenches),
-      settings: { waitMs: 10_000, idleMs: 60_000, version: '9.8.7', conformance: false, ...settings },
+      settings: { waitMs: 10_000, idleMs: 60_000, version: '9.8.7', ...settings },
       log,
     });
     this.http = new McpHttpDoor(this.door, { sessions, idleMs });

@@ -1,7 +1,7 @@
 import { readConfig } from '../../src/app/read-config.ts';
 import { serveMcp } from '../../src/app/serve-mcp.ts';
 import { makeLog } from '../../src/app/make-log.ts';
-import { ScriptedWorkbenches } from '../../src/mcp/scripted-workbench.ts';
+import { ScriptedWorkbenches } from '../../src/mcp/scripted-workbench.double.ts';
 
 /**
  * The real door of stdio as a process of its own, in front of scripted sessions. Settings come from the environment. What

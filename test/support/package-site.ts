@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundledTools } from '../../src/app/make-drivers.ts';
+import { SYSTEM_CLOCK } from '../../src/app/system-clock.ts';
 import type { CellSpec } from '../../src/core/cell.ts';
 import type { Driver } from '../../src/core/driver.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';
@@ -16,7 +17,6 @@ import type { Preset } from '../../src/egress/presets.ts';
 import type { PackageSpec, PreparedPackages } from '../../src/packages/api.ts';
 import { parsePackageSpec } from '../../src/packages/package-spec.ts';
 import { PackageStore, type PackageStoreOptions } from '../../src/packages/package-store.ts';
-import { SYSTEM_SESSION_CLOCK } from '../../src/sessions/session-clock.ts';
 import { tmpdirOnTmpfs } from './server.ts';
 
 export const OWNERS = {
@@ -78,7 +78,7 @@ export class PackageSite implements AsyncDisposable {
       driver: this.driver,
       openNetwork: networkOpener(this.driver.confines, {
         gate: () => Promise.resolve(this.#gate),
-        clock: SYSTEM_SESSION_CLOCK,
+        clock: SYSTEM_CLOCK,
         log: SILENT_LOG,
         howToAllow: '',
       }),

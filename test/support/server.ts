@@ -14,6 +14,8 @@ export interface ServerOptions {
   readonly way?: Way | undefined;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** A module that the process loads before the server's own. */
+  readonly preload?: string;
   /** Given when a second server is to find what the first one left. */
   readonly stateDirectory?: string;
 }
@@ -83,22 +85,20 @@ export class TestServer implements AsyncDisposable {
     const { way } = options;
     await way?.prepare();
     const state = options.stateDirectory ?? makeStateDirectory();
-    const child = spawn(
-      process.execPath,
-      ['--max-semi-space-size=2', MAIN, 'up', '--port', '0', ...(way?.args ?? []), ...(options.args ?? [])],
-      {
-        // Flag and the last two variables as the launcher has them.
-        env: {
-          PATH: process.env['PATH'] ?? '',
-          HOTCELL_STATE_DIR: state,
-          HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
-          UV_THREADPOOL_SIZE: '16',
-          MALLOC_ARENA_MAX: '2',
-          ...options.env,
-        },
-        stdio: ['ignore', 'pipe', 'pipe'],
+    const preload = options.preload === undefined ? [] : ['--import', options.preload];
+    const settings = ['--port', '0', ...(way?.args ?? []), ...(options.args ?? [])];
+    const child = spawn(process.execPath, ['--max-semi-space-size=2', ...preload, MAIN, 'up', ...settings], {
+      // Flag and the last two variables as the launcher has them.
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOTCELL_STATE_DIR: state,
+        HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
+        UV_THREADPOOL_SIZE: '16',
+        MALLOC_ARENA_MAX: '2',
+        ...options.env,
       },
-    );
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const ownsState = options.stateDirectory === undefined;
     const output: string[] = [];
     const url = await new Promise<string>((resolve, reject) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type * as z from 'zod';
-import { EventConnection, type ReceivedEvent } from '../../src/http/sessions/event-reader.ts';
+import { EventConnection, type ReceivedEvent } from '../../src/http/sessions/event-reader.double.ts';
 import { ErrorReply } from '../../src/wire/execute.ts';
 import { BackgroundReply, ExecReply, ExecsReply, SessionExecReply } from '../../src/wire/session-exec.ts';
 import { SessionDetailReply, SessionReply, SessionsReply } from '../../src/wire/sessions.ts';

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { ScriptedServer } from '../../http/scripted-server.ts';
-import { SESSION } from '../../http/sessions/scripted-sessions.ts';
+import { ScriptedServer } from '../../http/scripted-server.double.ts';
+import { SESSION } from '../../http/sessions/scripted-sessions.double.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 

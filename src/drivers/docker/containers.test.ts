@@ -11,7 +11,7 @@ import {
 } from './containers.ts';
 import { EngineRefusal, type Engine } from './engine.ts';
 import { toOwnerLabels, type Labels } from './owner-labels.ts';
-import { ScriptedEngine, type EngineScript, type ScriptedAnswer } from './scripted-engine.ts';
+import { ScriptedEngine, type EngineScript, type ScriptedAnswer } from './scripted-engine.double.ts';
 
 let scripted: ScriptedEngine;
 let engine: Engine;

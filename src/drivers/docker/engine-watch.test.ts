@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { EngineWatch } from './engine-watch.ts';
-import { ScriptedEngine } from './scripted-engine.ts';
+import { ScriptedEngine } from './scripted-engine.double.ts';
 
 const ANSWER_MS = 5000;
 

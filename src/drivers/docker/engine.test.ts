@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../../core/errors.ts';
 import { findEndpoint, type Endpoint } from './endpoint.ts';
 import { Engine, EngineRefusal, isRefusal } from './engine.ts';
-import { ScriptedEngine } from './scripted-engine.ts';
+import { ScriptedEngine } from './scripted-engine.double.ts';
 
 const NOWHERE = findEndpoint({ DOCKER_HOST: 'unix:///nonexistent/docker.sock' });
 const NOBODY = findEndpoint({ DOCKER_HOST: 'tcp://127.0.0.1:1' });

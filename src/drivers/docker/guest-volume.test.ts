@@ -2,7 +2,7 @@ import { globSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { makeGuestVolume } from './guest-volume.ts';
-import { ScriptedEngine } from './scripted-engine.ts';
+import { ScriptedEngine } from './scripted-engine.double.ts';
 
 const GUEST = fileURLToPath(new URL('../../../guest', import.meta.url));
 const OPTIONS = { name: 'hotcell-abc', labels: { 'hotcell.owner': 'abc' }, image: 'lua:5', guest: GUEST };

@@ -9,8 +9,8 @@ import {
   ROOTLESS_DOCKER,
   WINDOWS_CONTAINERS,
   type RecordedEngine,
-} from './recorded-engines.ts';
-import { ScriptedEngine, type EngineScript } from './scripted-engine.ts';
+} from './recorded-engines.double.ts';
+import { ScriptedEngine, type EngineScript } from './scripted-engine.double.ts';
 
 const play =
   ({ version, info }: RecordedEngine): EngineScript =>

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { BaseStore } from './base-store.ts';
 import type { HostGit } from './host-git.ts';
-import { ScratchRepository, sealedWorker, writeFiles } from './scratch-repository.ts';
+import { ScratchRepository, sealedWorker, writeFiles } from './scratch-repository.double.ts';
 
 const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 

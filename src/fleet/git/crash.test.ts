@@ -5,9 +5,9 @@ import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ScratchRepository, linkedWorker, sealedWorker } from './scratch-repository.ts';
+import { ScratchRepository, linkedWorker, sealedWorker } from './scratch-repository.double.ts';
 
-const WORK = fileURLToPath(new URL('scratch-work.ts', import.meta.url));
+const WORK = fileURLToPath(new URL('scratch-work.double.ts', import.meta.url));
 const PATH = '/usr/local/bin:/usr/bin:/bin';
 const STAGING = 'mahabharatha/shop/staging';
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findAuthor } from './author.ts';
 import { HostGit } from './host-git.ts';
 import { moveRef } from './refs.ts';
-import { ScratchRepository, writeFiles } from './scratch-repository.ts';
+import { ScratchRepository, writeFiles } from './scratch-repository.double.ts';
 
 let repository: ScratchRepository;
 beforeEach(async () => {

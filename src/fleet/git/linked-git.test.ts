@@ -3,7 +3,12 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { LinkedGit } from './linked-git.ts';
-import { ScratchRepository, linkedWorker, writeFiles, type ScratchWorker } from './scratch-repository.ts';
+import {
+  ScratchRepository,
+  linkedWorker,
+  writeFiles,
+  type ScratchWorker,
+} from './scratch-repository.double.ts';
 
 const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 const BRANCH = 'mahabharatha/shop/worker-0';

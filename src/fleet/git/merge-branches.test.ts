@@ -12,7 +12,7 @@ import {
   type Merged,
 } from './merge-branches.ts';
 import { runProgram } from './run-program.ts';
-import { ScratchRepository } from './scratch-repository.ts';
+import { ScratchRepository } from './scratch-repository.double.ts';
 
 const AUTHOR = { name: 'Mahabharatha', email: 'fleet@mahabharatha.invalid' };
 const STAGING = 'mahabharatha/shop/staging';

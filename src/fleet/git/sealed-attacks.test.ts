@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { describeConflict, mergeInto, mergeIntoTarget } from './merge-branches.ts';
 import type { RunInCell } from './place-git.ts';
-import { ScratchRepository, sealedWorker, writeFiles, type ScratchSealed } from './scratch-repository.ts';
+import {
+  ScratchRepository,
+  sealedWorker,
+  writeFiles,
+  type ScratchSealed,
+} from './scratch-repository.double.ts';
 import { makeDetachedWorktree, removeWorktree } from './worktrees.ts';
 
 const AUTHOR = { name: 'Ada', email: 'ada@example.org' };

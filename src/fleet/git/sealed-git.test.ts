@@ -2,7 +2,12 @@ import { existsSync } from 'node:fs';
 import { readFile, stat, unlink, writeFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ScratchRepository, sealedWorker, writeFiles, type ScratchSealed } from './scratch-repository.ts';
+import {
+  ScratchRepository,
+  sealedWorker,
+  writeFiles,
+  type ScratchSealed,
+} from './scratch-repository.double.ts';
 
 const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 const BRANCH = 'mahabharatha/shop/worker-0';

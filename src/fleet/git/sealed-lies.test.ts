@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto';
 import { deflateSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { RunInCell } from './place-git.ts';
-import { ScratchRepository, sealedWorker, writeFiles, type ScratchSealed } from './scratch-repository.ts';
+import {
+  ScratchRepository,
+  sealedWorker,
+  writeFiles,
+  type ScratchSealed,
+} from './scratch-repository.double.ts';
 
 const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 

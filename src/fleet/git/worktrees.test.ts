@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { HostGit } from './host-git.ts';
 import { runProgram } from './run-program.ts';
-import { ScratchRepository, readTree, writeFiles } from './scratch-repository.ts';
+import { ScratchRepository, readTree, writeFiles } from './scratch-repository.double.ts';
 import {
   ensureWorktree,
   findCheckout,

@@ -1,7 +1,7 @@
 import { request as sendRequest, type ClientRequest } from 'node:http';
 import { expect, test } from 'vitest';
-import { ScriptedServer } from '../scripted-server.ts';
-import { SESSION } from './scripted-sessions.ts';
+import { ScriptedServer } from '../scripted-server.double.ts';
+import { SESSION } from './scripted-sessions.double.ts';
 
 const UPLOAD = `/v1/sessions/${SESSION}/upload`;
 const LIMIT = 1024 * 1024;

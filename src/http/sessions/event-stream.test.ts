@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { HotcellError } from '../../core/errors.ts';
 import type { OutputEvent } from '../../sessions/api.ts';
 import { DATA_FRAMES, NAMED_FRAMES, type EventFrames } from './event-frames.ts';
-import { EventParser, type ReceivedEvent } from './event-reader.ts';
+import { EventParser, type ReceivedEvent } from './event-reader.double.ts';
 import { toEventStream } from './event-stream.ts';
 import { OutputPieces } from './output-pieces.ts';
-import { ScriptedExec } from './scripted-exec.ts';
+import { ScriptedExec } from './scripted-exec.double.ts';
 
 const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const FORMS: [string, EventFrames][] = [

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { ScriptedServer } from '../scripted-server.ts';
-import { EventConnection } from './event-reader.ts';
-import type { ScriptedExec } from './scripted-exec.ts';
-import { SESSION } from './scripted-sessions.ts';
+import { ScriptedServer } from '../scripted-server.double.ts';
+import { EventConnection } from './event-reader.double.ts';
+import type { ScriptedExec } from './scripted-exec.double.ts';
+import { SESSION } from './scripted-sessions.double.ts';
 
 const HERE = `/v1/sessions/${SESSION}`;
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -189,7 +189,7 @@ class FloodServer implements Disposable {
   readonly #child: ChildProcess;
 
   constructor(totalBytes: number) {
-    const program = fileURLToPath(new URL('flood-server.ts', import.meta.url));
+    const program = fileURLToPath(new URL('flood-server.double.ts', import.meta.url));
     this.#child = fork(program, [String(totalBytes)], {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });

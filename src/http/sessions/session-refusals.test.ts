@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import { ERRORS, HotcellError, type ErrorCode } from '../../core/errors.ts';
 import { ErrorReply } from '../../wire/execute.ts';
-import { ScriptedServer, type Answer, type Ask } from '../scripted-server.ts';
-import { SESSION } from './scripted-sessions.ts';
+import { ScriptedServer, type Answer, type Ask } from '../scripted-server.double.ts';
+import { SESSION } from './scripted-sessions.double.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const EVENTS = { accept: 'text/event-stream' };

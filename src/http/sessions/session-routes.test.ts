@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { HotcellError, type ErrorCode } from '../../core/errors.ts';
-import { ScriptedServer, type Ask } from '../scripted-server.ts';
+import { ScriptedServer, type Ask } from '../scripted-server.double.ts';
 import {
   CHANGES_EXAMPLE,
   EGRESS_EXAMPLE,
@@ -10,7 +10,7 @@ import {
   SESSION_EXAMPLE,
   SYNC_REPLY_EXAMPLE,
 } from './openapi-session-examples.ts';
-import { SESSION } from './scripted-sessions.ts';
+import { SESSION } from './scripted-sessions.double.ts';
 
 const HERE = `/v1/sessions/${SESSION}`;
 const post = (body: unknown): Ask => ({

@@ -2,10 +2,10 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import type { OutputEvent } from '../../sessions/api.ts';
-import { ScriptedServer } from '../scripted-server.ts';
-import { untilStill, type ScriptedExec } from './scripted-exec.ts';
-import { SESSION } from './scripted-sessions.ts';
-import { TerminalClient } from './terminal-client.ts';
+import { ScriptedServer } from '../scripted-server.double.ts';
+import { untilStill, type ScriptedExec } from './scripted-exec.double.ts';
+import { SESSION } from './scripted-sessions.double.ts';
+import { TerminalClient } from './terminal-client.double.ts';
 
 const HERE = `/v1/sessions/${SESSION}/terminal`;
 const MiB = 1024 * 1024;

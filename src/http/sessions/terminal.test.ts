@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ERRORS, HotcellError, type ErrorCode } from '../../core/errors.ts';
-import { ScriptedServer } from '../scripted-server.ts';
-import type { ScriptedExec } from './scripted-exec.ts';
-import { SESSION } from './scripted-sessions.ts';
-import { TerminalClient } from './terminal-client.ts';
+import { ScriptedServer } from '../scripted-server.double.ts';
+import type { ScriptedExec } from './scripted-exec.double.ts';
+import { SESSION } from './scripted-sessions.double.ts';
+import { TerminalClient } from './terminal-client.double.ts';
 
 const HERE = `/v1/sessions/${SESSION}/terminal`;
 const UPGRADE = {

@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { TerminalClient } from '../../../src/http/sessions/terminal-client.ts';
+import { TerminalClient } from '../../../src/http/sessions/terminal-client.double.ts';
 import { SessionReply, SessionsReply } from '../../../src/wire/sessions.ts';
 import { waitFor } from '../../support/leftovers.ts';
 import { countMarked, makeMarker, readMetrics, waitUntilGone } from '../../support/live-server.ts';

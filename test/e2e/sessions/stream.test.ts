@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { EventConnection, ReceivedEvent } from '../../../src/http/sessions/event-reader.ts';
+import type { EventConnection, ReceivedEvent } from '../../../src/http/sessions/event-reader.double.ts';
 import { waitFor } from '../../support/leftovers.ts';
 import { FRESH_WAYS, describeEach } from '../../support/served-by.ts';
 import type { TestServer } from '../../support/server.ts';

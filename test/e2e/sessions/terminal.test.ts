@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { TerminalClient } from '../../../src/http/sessions/terminal-client.ts';
+import { TerminalClient } from '../../../src/http/sessions/terminal-client.double.ts';
 import { waitFor } from '../../support/leftovers.ts';
 import { FRESH_WAYS, describeEach } from '../../support/served-by.ts';
 import type { TestServer } from '../../support/server.ts';

@@ -1,6 +1,6 @@
 import { inputRequired, inputResponse, type ElicitRequestFormParams } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { Served } from '../tool.ts';
+import type { Served } from '../../../src/mcp/tool.ts';
 import { say } from './samples.ts';
 
 type Form = ElicitRequestFormParams['requestedSchema'];

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { featureBranch, workerBranch } from '../names.ts';
 import { mergeInto } from './merge-branches.ts';
-import { ScratchRepository, linkedWorker, sealedWorker, writeFiles } from './scratch-repository.ts';
+import { ScratchRepository, linkedWorker, sealedWorker, writeFiles } from './scratch-repository.double.ts';
 
 /**
  * For tests, as a process that can be killed: the git of one task from beginning to end, in a repository that is there. Does

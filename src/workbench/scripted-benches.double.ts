@@ -2,35 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Clock } from '../core/clock.ts';
+import { HandClock } from '../core/hand-clock.double.ts';
 import { BUILT_IN_LANGUAGES } from '../core/language.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import type { CodeRequest, CodeResult, Workbench } from './api.ts';
 import type { WorkbenchesOptions } from './options.ts';
-import { ScriptedSite, type ScriptedExec } from './scripted-site.ts';
+import { ScriptedSite, type ScriptedExec } from './scripted-site.double.ts';
 import { WorkbenchSettings } from './settings.ts';
 import { KeptWorkbenches } from './workbenches.ts';
-
-/** For tests: time goes on only when a test says so. */
-export class HandClock implements Clock {
-  #now = 1000;
-  readonly #tasks = new Set<() => void>();
-
-  now(): number {
-    return this.#now;
-  }
-
-  every(_intervalMs: number, task: () => void): () => void {
-    this.#tasks.add(task);
-    return () => this.#tasks.delete(task);
-  }
-
-  async advance(byMs: number): Promise<void> {
-    this.#now += byMs;
-    for (const task of this.#tasks) task();
-    await nextTurn();
-  }
-}
 
 export const request = (code: string, more: Partial<CodeRequest> = {}): CodeRequest => ({
   code,

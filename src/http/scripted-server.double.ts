@@ -8,7 +8,7 @@ import type { HealthReply } from '../wire/execute.ts';
 import type { McpHandler } from './dependencies.ts';
 import { EXECUTE_REPLY_EXAMPLE, METRICS_VIEW_EXAMPLE } from './openapi-examples.ts';
 import { buildHttpServer, type HttpOptions } from './server.ts';
-import { ScriptedSessions } from './sessions/scripted-sessions.ts';
+import { ScriptedSessions } from './sessions/scripted-sessions.double.ts';
 
 type Script = (request: RunRequest, signal: AbortSignal) => Promise<RunResult>;
 

@@ -1,5 +1,5 @@
 import { ResourceTemplate } from '@modelcontextprotocol/server';
-import type { Served } from '../tool.ts';
+import type { Served } from '../../../src/mcp/tool.ts';
 import { PNG } from './samples.ts';
 
 /** Resources with fixed addresses. */

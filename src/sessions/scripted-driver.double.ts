@@ -3,7 +3,7 @@ import type { Driver } from '../core/driver.ts';
 import type { Enforcement } from '../core/enforcement.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
-import { ScriptedCommand, ScriptedExec } from './scripted-command.ts';
+import { ScriptedCommand, ScriptedExec } from './scripted-command.double.ts';
 
 const NOBODY: Enforcement = {
   cpus: 'nobody',

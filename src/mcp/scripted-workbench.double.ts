@@ -15,7 +15,7 @@ import type {
   WorkbenchFiles,
   Workbenches,
 } from '../workbench/api.ts';
-import { ScriptedRun } from './scripted-run.ts';
+import { ScriptedRun } from './scripted-run.double.ts';
 
 /** A host that nobody may be allowed to reach. */
 export const UNGRANTABLE_HOST = 'never.test';

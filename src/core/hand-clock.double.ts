@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { SessionClock } from './session-clock.ts';
+import type { Clock } from './clock.ts';
 
 /** For tests: time goes on only when a test says so. */
-export class HandClock implements SessionClock {
+export class HandClock implements Clock {
   #now = Date.UTC(2030, 0, 2, 12);
   readonly #timers = new Set<{ at: number; readonly everyMs: number | undefined; task(): void }>();
 
@@ -21,6 +21,10 @@ export class HandClock implements SessionClock {
   #add(timer: { at: number; readonly everyMs: number | undefined; task(): void }): () => void {
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
+  }
+
+  get timers(): number {
+    return this.#timers.size;
   }
 
   async advance(byMs: number): Promise<void> {

@@ -5,7 +5,7 @@ import {
   type GetPromptResult,
 } from '@modelcontextprotocol/server';
 import * as z from 'zod';
-import type { Served } from '../tool.ts';
+import type { Served } from '../../../src/mcp/tool.ts';
 import { askText } from './rounds.ts';
 import { PNG } from './samples.ts';
 

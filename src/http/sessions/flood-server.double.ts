@@ -1,5 +1,5 @@
 import type { OutputEvent } from '../../sessions/api.ts';
-import { ScriptedServer } from '../scripted-server.ts';
+import { ScriptedServer } from '../scripted-server.double.ts';
 
 /** A server of its own process, so that its memory can be told from that of the test: its command writes without end. */
 const TOTAL_BYTES = Number(process.argv[2]);

@@ -20,7 +20,7 @@ import {
   SESSION_EXAMPLE,
   SYNC_REPLY_EXAMPLE,
 } from './openapi-session-examples.ts';
-import { ScriptedExec } from './scripted-exec.ts';
+import { ScriptedExec } from './scripted-exec.double.ts';
 
 /** The one session that there is. */
 export const SESSION = 'session_1';

@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Clock } from '../core/clock.ts';
+import { HandClock } from '../core/hand-clock.double.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import { EgressGate } from '../egress/gate.ts';
 import { networkOpener } from '../egress/open-network.ts';
@@ -8,10 +10,8 @@ import type { AuditEntry } from '../policy/audit-entry.ts';
 import { CreateSessionRequest } from '../wire/sessions.ts';
 import { SessionExecRequest } from '../wire/session-exec.ts';
 import type { Caller } from './api.ts';
-import { HandClock } from './hand-clock.ts';
-import type { ScriptedCommand } from './scripted-command.ts';
-import { ScriptedDriver, ScriptedHost } from './scripted-driver.ts';
-import type { SessionClock } from './session-clock.ts';
+import type { ScriptedCommand } from './scripted-command.double.ts';
+import { ScriptedDriver, ScriptedHost } from './scripted-driver.double.ts';
 import type { LiveSession } from './session.ts';
 import { SessionSettings } from './settings.ts';
 import { KeptSessions } from './sessions.ts';
@@ -68,7 +68,7 @@ export class SessionDesk {
   readonly stranger: Caller = { tenant: { name: 'globex', quotas: {} } };
   driver = new ScriptedDriver(this.host);
   readonly #servers = new Set<KeptSessions>();
-  readonly #crashed = new WeakSet<SessionClock>();
+  readonly #crashed = new WeakSet<Clock>();
 
   async open(
     options: Omit<Partial<SessionsOptions>, 'settings'> & { settings?: object } = {},
@@ -101,11 +101,11 @@ export class SessionDesk {
   }
 
   /** The clock of one server: it stops with it. */
-  #ownClock(): SessionClock {
+  #ownClock(): Clock {
     const unlessCrashed = (task: () => void) => (): void => {
       if (!this.#crashed.has(clock)) task();
     };
-    const clock: SessionClock = {
+    const clock: Clock = {
       now: () => this.clock.now(),
       after: (delayMs, task) => this.clock.after(delayMs, unlessCrashed(task)),
       every: (intervalMs, task) => this.clock.every(intervalMs, unlessCrashed(task)),

@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { SILENT_LOG } from '../core/log.ts';
 import type { Allowed } from './cell-network.ts';
 import { EgressGate, type EgressGateOptions, type OpenOptions } from './gate.ts';
-import { ProxyFront } from './proxy-front.ts';
+import { ProxyFront } from './proxy-front.double.ts';
 import type { EgressSession } from './session.ts';
 
 const NO_PRESETS = { npm: { hosts: [] }, pypi: { hosts: [] }, github: { hosts: [] } };
@@ -146,7 +146,6 @@ function portOf(server: TcpServer): number {
 export async function until(condition: () => boolean): Promise<void> {
   for (let rounds = 0; !condition(); rounds++) {
     if (rounds > 1000) throw new Error('it never came to that');
-    // oxlint-disable-next-line no-await-in-loop -- Until it is so.
     await sleep(5);
   }
 }

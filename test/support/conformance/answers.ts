@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { fromJsonSchema, type ServerContext } from '@modelcontextprotocol/server';
-import type { Served } from '../tool.ts';
+import type { Served } from '../../../src/mcp/tool.ts';
 import { PNG, WAV, say } from './samples.ts';
 
 const PAUSE_MS = 50;
@@ -72,10 +72,8 @@ async function tellProgress({ mcpReq }: ServerContext) {
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   for (const progress of [0, 50, 100]) {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await pause(PAUSE_MS);
     if (progressToken !== undefined)
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       await mcpReq.notify({
         method: 'notifications/progress',
         params: { progressToken, progress, total: 100 },
@@ -86,9 +84,8 @@ async function tellProgress({ mcpReq }: ServerContext) {
 
 async function logThrice({ mcpReq }: ServerContext) {
   for (const text of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) {
-    // oxlint-disable-next-line no-await-in-loop, typescript/no-deprecated -- one after the other; this is the test
+    // oxlint-disable-next-line typescript/no-deprecated -- this is the test
     await mcpReq.log('info', text);
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await pause(PAUSE_MS);
   }
   return say('logged');

@@ -6,7 +6,7 @@ import {
   type InputRequest,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import type { Served } from '../tool.ts';
+import type { Served } from '../../../src/mcp/tool.ts';
 import { askModel } from './questions.ts';
 import { say } from './samples.ts';
 

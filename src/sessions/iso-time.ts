@@ -1,0 +1,3 @@
+export function toIsoTime(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}
