@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DRIVER_NAMES } from '../src/drivers/registry.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const list = (...patterns: string[]): string[] => globSync(patterns, { cwd: ROOT }).toSorted();
@@ -162,6 +163,53 @@ describe('a forbidden import', { timeout: 120_000 }, () => {
 
   test('is the only thing that stops the compiler', () => {
     expect(compile('http')).toEqual({ status: 0, stdout: '' });
+  });
+});
+
+describe('drivers', () => {
+  const REGISTRY = 'src/drivers/registry.ts';
+  /** Modes that users know by the name of what makes their cells; each stands once. */
+  const MODES = ['src/fleet/fleet-site.ts', 'src/workbench/api.ts'];
+  /** What a reply looks like. */
+  const EXAMPLES = ['src/http/openapi-examples.ts'];
+  const NAMES = DRIVER_NAMES.join('|');
+  const LITERAL = new RegExp(`(['"\`])(?:${NAMES})\\1`, 'g');
+  const LIST = new RegExp(`\\b(?:${NAMES})(?:, | or | and |, else )(?:${NAMES})\\b`, 'g');
+
+  /** Names of drivers as values, and lists of them in texts; comments may say what they like. */
+  function namesIn(file: string): string[] {
+    const code = read(file)
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/(^|\s)\/\/.*$/gm, '');
+    return [...code.matchAll(LITERAL), ...code.matchAll(LIST)].map(([found]) => `${file}: ${found}`);
+  }
+
+  test('are known by name to themselves and to the registry only', () => {
+    const others = PRODUCT.filter((file) => !file.startsWith('src/drivers/'));
+    const known = others.filter((file) => ![...MODES, ...EXAMPLES].includes(file)).flatMap(namesIn);
+    expect(known).toEqual([]);
+  });
+
+  test('do not know each other, nor does what they share know them', () => {
+    const folders = DRIVER_NAMES.map((name) => `src/drivers/${name}/`);
+    const arrows = PRODUCT.filter((file) => file.startsWith('src/drivers/') && file !== REGISTRY).flatMap(
+      (file) =>
+        importsOf(file)
+          .map((path) => normalize(join(dirname(file), path)))
+          .filter((path) => folders.some((folder) => path.startsWith(folder) && !file.startsWith(folder)))
+          .map((path) => `${file}: ${path}`),
+    );
+    expect(arrows).toEqual([]);
+  });
+
+  test('each has its folder, its README and its line in the registry', () => {
+    const folders = list('src/drivers/*/driver.ts').map((file) => basename(dirname(file)));
+    expect(folders.toSorted()).toEqual([...DRIVER_NAMES].toSorted());
+    expect(DRIVER_NAMES.map((name) => `src/drivers/${name}/README.md`).toSorted()).toEqual(
+      list('src/drivers/*/README.md').filter((file) =>
+        DRIVER_NAMES.some((name) => file.includes(`/${name}/`)),
+      ),
+    );
   });
 });
 

@@ -4,7 +4,7 @@ import { BUILT_IN_LANGUAGES } from '../../src/core/language.ts';
 import { findEndpoint } from '../../src/drivers/docker/endpoint.ts';
 import { Engine } from '../../src/drivers/docker/engine.ts';
 import { ImageStore } from '../../src/drivers/docker/images.ts';
-import { BUILDABLE } from '../../src/drivers/docker/recipe.ts';
+import { BUILDABLE } from '../../src/drivers/images/recipe.ts';
 import { ensureBaseImage } from '../../test/support/base-image.ts';
 import { EngineApi } from '../../test/support/engine-api.ts';
 import { startPrivateEngine } from '../../test/support/private-engine.ts';

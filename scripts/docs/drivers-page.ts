@@ -6,6 +6,7 @@ import { toEnforcement } from '../../src/drivers/oci/probe.ts';
 import type { RuntimeName } from '../../src/drivers/oci/runtime.ts';
 import { toEnforcement as toPreloadEnforcement, type Layer } from '../../src/drivers/preload/probe.ts';
 import { syscallTable } from '../../src/drivers/preload/syscall-numbers.ts';
+import { DRIVER_NAMES, kindOf } from '../../src/drivers/registry.ts';
 import { SubprocessDriver } from '../../src/drivers/subprocess/driver.ts';
 import {
   APPLE_EXEMPTIONS,
@@ -74,6 +75,7 @@ export async function driversPage(): Promise<string> {
     'Drivers',
     [
       'src/core/enforcement.ts',
+      'src/drivers/registry.ts',
       'src/drivers/oci/probe.ts',
       'src/drivers/docker/probe.ts',
       'src/drivers/apple/probe.ts',
@@ -83,6 +85,16 @@ export async function driversPage(): Promise<string> {
     ],
     'What each driver does and does not protect against is in [SECURITY.md](../SECURITY.md). ' +
       '`hotcell doctor` prints this table for the machine it runs on.',
+    '## What each driver is like',
+    table(
+      ['Driver', 'Walls around', 'Images', 'Shared by default', 'Terminals', 'Workers', 'Tried by `auto`'],
+      DRIVER_NAMES.map((name) => {
+        const { traits, auto } = kindOf(name);
+        const { confines, images, sharesByDefault, terminals, workers } = traits;
+        const marks = [images, sharesByDefault, terminals, workers].map((is) => (is ? 'yes' : 'no'));
+        return [code(name), confines, ...marks, typeof auto === 'string' ? auto : auto.join(', ')];
+      }),
+    ),
     '## Who keeps which promise',
     '`kernel` is the kernel of the host. `hypervisor` is a second kernel between the program and the host. ' +
       '`supervisor` is the server, which watches and kills. `nobody` means that cells are refused ' +

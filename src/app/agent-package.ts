@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import * as z from 'zod';
 import { HotcellError, messageOf } from '../core/errors.ts';
-import { WORKER_IMAGE } from '../drivers/docker/recipe.ts';
-import type { OnProgress } from '../drivers/docker/shared-pulls.ts';
+import { WORKER_IMAGE } from '../drivers/images/recipe.ts';
+import type { OnProgress } from '../drivers/images/shared-pulls.ts';
 import { RECIPES } from './make-drivers.ts';
 import { runNpm } from './run-npm.ts';
 

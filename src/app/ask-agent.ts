@@ -74,7 +74,7 @@ export async function askAgentOnce(
     author: await findAuthor(git, undefined),
   };
   const placeGit =
-    site.mode === 'subprocess'
+    site.mode !== 'container'
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
   try {

@@ -5,8 +5,8 @@ import { HotcellError } from '../core/errors.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import { chooseDriver, driversToTry, probeDriver, serves } from './choose-driver.ts';
 import { Config } from './config.ts';
-import * as makeDrivers from './make-drivers.ts';
-import type { DriverName } from './make-drivers.ts';
+import type * as makeDrivers from './make-drivers.ts';
+import { DRIVER_NAMES, type DriverName } from '../drivers/registry.ts';
 
 const HOOKS = { log: SILENT_LOG, onProgress: () => {} };
 const configOf = (settings: object): Config => Config.parse(settings);
@@ -25,7 +25,7 @@ let asked: DriverName[] = [];
 /** The drivers of a machine that no test could have: they only answer the probe. */
 vi.mock('./make-drivers.ts', async (original) => {
   const real = await original<typeof makeDrivers>();
-  const make: typeof real.makeDriver = (name, config, hooks) => {
+  const make: typeof real.makeDriver = async (name, config, hooks) => {
     if (Object.keys(machine).length === 0) return real.makeDriver(name, config, hooks);
     asked.push(name);
     const answer = machine[name];
@@ -69,7 +69,7 @@ describe('the order', () => {
     }
   });
 
-  test.each(makeDrivers.DRIVER_NAMES)(
+  test.each(DRIVER_NAMES)(
     '[SC-04] %s can be asked for by its name, and then nothing else is tried',
     (driver) => {
       expect(driversToTry(configOf({ driver }), 'linux')).toEqual([driver]);

@@ -1,8 +1,9 @@
 import type { Driver, Probe } from '../core/driver.ts';
 import { requireEnforcement, unenforced } from '../core/enforcement.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
+import { autoDrivers, type DriverName } from '../drivers/registry.ts';
 import type { Config } from './config.ts';
-import { makeDriver, type DriverHooks, type DriverName } from './make-drivers.ts';
+import { makeDriver, type DriverHooks } from './make-drivers.ts';
 
 export interface DriverChoice {
   readonly driver: Driver;
@@ -11,19 +12,8 @@ export interface DriverChoice {
   readonly reason: string;
 }
 
-/** By system. */
-const PREFERRED: Readonly<Record<string, readonly DriverName[]>> = {
-  linux: ['oci', 'docker'],
-  darwin: ['apple', 'docker'],
-};
-
-/**
- * The drivers that `auto` tries, best first. Never one that runs on the host itself: preload and subprocess have
- * to be asked for by name.
- */
 export function driversToTry(config: Config, platform: string): readonly DriverName[] {
-  if (config.driver !== 'auto') return [config.driver];
-  return PREFERRED[platform] ?? ['docker'];
+  return config.driver === 'auto' ? autoDrivers(platform) : [config.driver];
 }
 
 /** The first driver that can serve here and keeps every promise that was not given up by name. */
@@ -31,7 +21,7 @@ export async function chooseDriver(config: Config, hooks: DriverHooks): Promise<
   const problems: { readonly name: DriverName; readonly error: HotcellError }[] = [];
   for (const name of driversToTry(config, process.platform)) {
     try {
-      const driver = makeDriver(name, config, hooks);
+      const driver = await makeDriver(name, config, hooks);
       const probe = requireServing(name, await driver.probe());
       requireEnforcement(probe.enforcement, config.weaker);
       return { driver, probe, reason: toReason(config, problems) };
@@ -82,7 +72,7 @@ function toError(problems: readonly { readonly error: HotcellError }[]): Hotcell
 /** What `doctor` says of a driver that cannot even be set up, such as one with a broken setting. */
 export async function probeDriver(name: DriverName, config: Config, hooks: DriverHooks): Promise<Probe> {
   try {
-    return await makeDriver(name, config, hooks).probe();
+    return await (await makeDriver(name, config, hooks)).probe();
   } catch (error) {
     const { message, hint } = toProblem(name, error);
     return { ok: false, problem: message, remedy: hint };

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { PROMISES } from '../core/enforcement.ts';
 import { Language, LanguageName } from '../core/language.ts';
 import { LONGEST_TIME_MS, Limits } from '../core/limits.ts';
+import { DRIVER_NAMES, DRIVER_SETTINGS, describeAuto, driversWith } from '../drivers/registry.ts';
 import { TenantSettings } from '../policy/tenants.ts';
 import { STRATEGIES } from '../pool/strategy.ts';
 import { McpConfig } from './mcp-config.ts';
@@ -38,20 +39,16 @@ export const Config = z.strictObject({
     .default(10 * 1024)
     .describe('bytes of each output stream that a reply keeps'),
   driver: z
-    .enum(['auto', 'oci', 'docker', 'apple', 'preload', 'subprocess'])
+    .enum(['auto', ...DRIVER_NAMES])
     .default('auto')
-    .describe('what makes the cells; auto: oci on Linux, apple on macOS, where they work, else docker'),
+    .describe(`what makes the cells; auto: ${describeAuto()}`),
   strategy: z
     .enum(['auto', ...STRATEGIES])
     .default('auto')
     .describe(
-      'fresh: a cell for every run; shared: one cell per language; auto: shared on docker and apple, else fresh',
+      `fresh: a cell for every run; shared: one cell per language; auto: shared on ${driversWith(({ sharesByDefault }) => sharesByDefault).join(' and ')}, else fresh`,
     ),
-  runtime: z
-    .enum(['auto', 'crun', 'runc', 'runsc'])
-    .default('auto')
-    .describe('OCI runtime of the oci driver'),
-  rootfs: z.string().optional().describe("folder to use as root of the cells instead of the host's /usr"),
+  ...DRIVER_SETTINGS,
   stateDir: z.string().optional().describe('where running cells are recorded; on tmpfs if possible'),
   weaker: z
     .array(z.enum(PROMISES))
@@ -119,31 +116,6 @@ export const Config = z.strictObject({
     })
     .prefault({})
     .describe('the warm pool'),
-  docker: z
-    .strictObject({
-      host: z
-        .string()
-        .optional()
-        .describe(
-          'engine to use, such as unix:///run/docker.sock; otherwise DOCKER_HOST, the Docker context, the usual sockets',
-        ),
-      runtime: z
-        .string()
-        .optional()
-        .describe('runtime class of the cells, such as runsc; the engine must know it'),
-    })
-    .prefault({})
-    .describe('the docker driver'),
-  apple: z
-    .strictObject({
-      cli: z
-        .string()
-        .min(1)
-        .optional()
-        .describe("Apple's container command, if it is not the one of the system"),
-    })
-    .prefault({})
-    .describe('the apple driver'),
   tenants: TenantSettings.default({}).describe(
     'further callers by name, each with the digest of a key and with quotas',
   ),

@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Probe } from '../core/driver.ts';
-import { SILENT_LOG } from '../core/log.ts';
-import { inspectAppleImages, openAppleStore } from './apple-images.ts';
+import type { DriverTraits, Probe } from '../core/driver.ts';
+import { DRIVER_NAMES } from '../drivers/registry.ts';
 import { driversToTry, probeDriver, serves } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import { listImages } from './images.ts';
 import { toLanguageTable } from './language-table.ts';
-import { DRIVER_NAMES, bundledTools } from './make-drivers.ts';
+import { SILENT_HOOKS, bundledTools, makeDriver } from './make-drivers.ts';
 import { whyNotOnDisk } from './workspaces.ts';
 
 export interface HostReport {
@@ -24,40 +23,41 @@ export interface HostReport {
 
 /** What works on this machine, without changing anything on it. */
 export async function inspectHost(config: Config): Promise<HostReport> {
-  const hooks = { log: SILENT_LOG, onProgress: () => {} };
   const probes = await Promise.all(
-    DRIVER_NAMES.map(async (name) => ({ name, probe: await probeDriver(name, config, hooks) })),
+    DRIVER_NAMES.map(async (name) => ({ name, probe: await probeDriver(name, config, SILENT_HOOKS) })),
   );
   const candidates = driversToTry(config, process.platform);
   const chosen =
     candidates.find((name) =>
       probes.some((driver) => driver.name === name && serves(driver.probe, config)),
     ) ?? candidates[0];
+  const serving = probes.find(({ name }) => name === chosen)?.probe;
+  // One that cannot even be set up has said so in its probe.
+  const traits =
+    chosen === undefined
+      ? undefined
+      : await makeDriver(chosen, config, SILENT_HOOKS).then(
+          (driver) => driver.traits,
+          () => undefined,
+        );
   return {
     node: process.version,
     drivers: probes.map((driver) => ({ ...driver, chosen: driver.name === chosen })),
-    workspaces: inspectWorkspaces(config, chosen),
-    languages: await inspectLanguages(config, chosen, probes.find(({ name }) => name === chosen)?.probe),
+    workspaces: inspectWorkspaces(traits),
+    languages: await inspectLanguages(config, serving?.ok === true && traits?.images === true),
   };
 }
 
-function inspectWorkspaces(config: Config, driver: string | undefined): HostReport['workspaces'] {
-  const reason = whyNotOnDisk(config, driver ?? '');
+function inspectWorkspaces(traits: DriverTraits | undefined): HostReport['workspaces'] {
+  const reason = whyNotOnDisk(traits);
   return reason === undefined ? { storage: 'volume' } : { storage: 'memory', reason };
 }
 
 type LanguageReports = HostReport['languages'];
 
 /** Where cells are made from images, a language is there when its image is. */
-async function inspectLanguages(
-  config: Config,
-  driver: string | undefined,
-  probe: Probe | undefined,
-): Promise<LanguageReports> {
-  if (probe?.ok !== true) return inspectPrograms(config);
-  if (driver === 'docker') return inspectImages(config);
-  const store = driver === 'apple' ? await openAppleStore(config) : undefined;
-  return store === undefined ? inspectPrograms(config) : inspectAppleImages(config, store);
+async function inspectLanguages(config: Config, usesImages: boolean): Promise<LanguageReports> {
+  return usesImages ? inspectImages(config) : inspectPrograms(config);
 }
 
 function inspectPrograms(config: Config): LanguageReports {

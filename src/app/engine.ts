@@ -1,4 +1,4 @@
-import type { Note } from '../core/driver.ts';
+import type { DriverTraits, Note } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import { imageOf } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
@@ -54,7 +54,7 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   const languages = toLanguageTable(config.languages);
   const choice = await chooseDriver(config, hooks);
   const { driver, probe, reason } = choice;
-  const strategy = toStrategy(config, driver.name);
+  const strategy = toStrategy(config, driver.traits);
   const reclaim = async (): Promise<void> => {
     const reclaimed = await driver.reclaim();
     if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'removed what a dead server left behind');
@@ -149,8 +149,7 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   };
 }
 
-/** A cell of an engine takes a third of a second of CPU, a virtual machine more: there they are shared unless asked otherwise. */
-function toStrategy(config: Config, driver: string): Strategy {
+function toStrategy(config: Config, { sharesByDefault }: DriverTraits): Strategy {
   if (config.strategy !== 'auto') return config.strategy;
-  return driver === 'docker' || driver === 'apple' ? 'shared' : 'fresh';
+  return sharesByDefault ? 'shared' : 'fresh';
 }

@@ -4,17 +4,15 @@ import { chmod, mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CellImage } from '../core/cell.ts';
 import { HotcellError, toHotcellError } from '../core/errors.ts';
-import { BASE_LABEL } from '../drivers/docker/build-image.ts';
-import { Engine } from '../drivers/docker/engine.ts';
-import type { BuiltImage, ImageStore } from '../drivers/docker/images.ts';
-import { WORKER_IMAGE, toBuiltTag } from '../drivers/docker/recipe.ts';
-import type { OnProgress } from '../drivers/docker/shared-pulls.ts';
+import type { BuiltImage, ImageShelf } from '../drivers/images/image-shelf.ts';
+import { driversWith, workerDrivers } from '../drivers/registry.ts';
+import { WORKER_IMAGE, toBuiltTag } from '../drivers/images/recipe.ts';
+import type { OnProgress } from '../drivers/images/shared-pulls.ts';
+import { BASE_LABEL } from '../drivers/images/stored-image.ts';
 import { runCommand } from '../drivers/process/run-command.ts';
 import { AGENT_PROGRAM, fetchAgent, resolveAgentVersion, toAgentPlatform } from './agent-package.ts';
 import type { Config } from './config.ts';
-import { dockerEndpoint } from './docker-endpoint.ts';
-import { makeImageStore } from './images.ts';
-import { toLanguageTable } from './language-table.ts';
+import { openImages } from './make-drivers.ts';
 import { dataFolder } from './open-packages.ts';
 
 /** For `CellSpec.image` of workers. */
@@ -41,17 +39,19 @@ export interface WorkerImage extends BuiltImage {
   readonly wasThere: boolean;
 }
 
-async function openStore(config: Config): Promise<ImageStore> {
-  if (config.driver === 'apple') {
-    throw new HotcellError(
-      'DRIVER_UNAVAILABLE',
-      'workers are made by the drivers docker and oci, not by apple',
-      {
-        hint: 'Name another: --driver docker',
-      },
-    );
-  }
-  return makeImageStore(await Engine.connect(dockerEndpoint(config)), toLanguageTable(config.languages));
+/** Of the driver that makes workers from images, unless the one that was asked for has images and makes none. */
+async function openStore(config: Config): Promise<ImageShelf> {
+  const makers = workerDrivers();
+  const withImages = driversWith(({ images }) => images);
+  const isUnfit =
+    withImages.some((name) => name === config.driver) && !makers.some((name) => name === config.driver);
+  const [maker] = makers.filter((name) => withImages.includes(name));
+  if (maker !== undefined && !isUnfit) return openImages(maker, config);
+  throw new HotcellError(
+    'DRIVER_UNAVAILABLE',
+    `workers are made by the drivers ${makers.join(' and ')}, not by ${config.driver}`,
+    { hint: `Name another: --driver ${maker ?? makers[0] ?? 'none'}` },
+  );
 }
 
 export interface FoundWorkerImage {

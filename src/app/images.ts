@@ -1,8 +1,6 @@
 import { HotcellError } from '../core/errors.ts';
 import { imageOf, type Language, type LanguageTable } from '../core/language.ts';
-import { dockerCommandFor } from '../drivers/docker/docker-command.ts';
-import { Engine } from '../drivers/docker/engine.ts';
-import { ImageStore, type BuiltImage, type ImageEntry } from '../drivers/docker/images.ts';
+import type { BuiltImage, ImageEntry, ImageShelf } from '../drivers/images/image-shelf.ts';
 import {
   BUILDABLE,
   RECIPES as RECIPE_NAMES,
@@ -10,18 +8,14 @@ import {
   isBuildable,
   toBuiltTag,
   type Buildable,
-} from '../drivers/docker/recipe.ts';
-import type { OnProgress } from '../drivers/docker/shared-pulls.ts';
-import { openAppleStore } from './apple-images.ts';
+} from '../drivers/images/recipe.ts';
+import type { OnProgress } from '../drivers/images/shared-pulls.ts';
+import { autoDrivers, kindOf, workerDrivers, type DriverName } from '../drivers/registry.ts';
+import { driversToTry } from './choose-driver.ts';
 import type { Config } from './config.ts';
-import { dockerEndpoint } from './docker-endpoint.ts';
 import { toLanguageTable } from './language-table.ts';
-import { RECIPES } from './make-drivers.ts';
+import { openImages } from './make-drivers.ts';
 import { didYouMean } from './nearest-name.ts';
-
-export function makeImageStore(engine: Engine, languages: LanguageTable): ImageStore {
-  return new ImageStore(engine, { recipes: RECIPES, languages });
-}
 
 export interface BuildOrder {
   /** Recipes, or languages that have one. None means all recipes that code runs in. */
@@ -39,12 +33,12 @@ export async function* buildImages(
   const languages = toLanguageTable(config.languages);
   const names = toRecipes(order.names, languages);
   const { base, platform } = order;
-  const { store } = await openStore(config, languages);
+  const { shelf } = await openShelf(config);
   for (const name of names) {
     if (name === WORKER_IMAGE) {
       const { buildWorkerImage } = await import('./fleet-image.ts');
       yield await buildWorkerImage(config, { base, platform, onProgress });
-    } else yield await store.build({ name, base, platform }, onProgress);
+    } else yield await shelf.build({ name, base, platform }, onProgress);
   }
 }
 
@@ -88,11 +82,11 @@ export interface ImageOverview {
 
 export async function lookAtImages(config: Config): Promise<ImageOverview> {
   const languages = toLanguageTable(config.languages);
-  const { store, command } = await openStore(config, languages);
-  const entries = new Map((await store.list()).map((entry) => [entry.name, entry]));
+  const { driver, shelf } = await openShelf(config);
+  const entries = new Map((await shelf.list()).map((entry) => [entry.name, entry]));
   return {
-    languages: listLanguages(languages, entries, command),
-    worker: entries.get(toBuiltTag(WORKER_IMAGE)),
+    languages: listLanguages(languages, entries, shelf.command),
+    worker: workerDrivers().includes(driver) ? entries.get(toBuiltTag(WORKER_IMAGE)) : undefined,
   };
 }
 
@@ -113,18 +107,26 @@ function listLanguages(
   });
 }
 
-/** What is asked for images here, and how people would ask it. */
-async function openStore(config: Config, languages: LanguageTable) {
-  const apple = await openAppleStore(config);
-  if (apple !== undefined) return { store: apple, command: 'container image' };
-  const endpoint = dockerEndpoint(config);
-  return {
-    store: makeImageStore(await Engine.connect(endpoint), languages),
-    command: dockerCommandFor(endpoint),
-  };
+/** Of the driver that makes the cells here; where that one has no images, of the one that `auto` would take for them. */
+async function openShelf(
+  config: Config,
+): Promise<{ readonly driver: DriverName; readonly shelf: ImageShelf }> {
+  const withImages = (names: readonly DriverName[]): DriverName[] =>
+    names.filter((name) => kindOf(name).traits.images);
+  const own = withImages(driversToTry(config, process.platform));
+  const candidates = own.length > 0 ? own : withImages(autoDrivers(process.platform));
+  let failure: unknown;
+  for (const driver of candidates) {
+    try {
+      return { driver, shelf: await openImages(driver, config) };
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
 }
 
-/** As ImageStore.choose does, from what is known already. */
+/** As ImageShelf.choose does, from what is known already. */
 function chooseImage(language: Language, entries: ReadonlyMap<string, ImageEntry>): string | undefined {
   const { name, recipe } = imageOf(language);
   const built = recipe === undefined ? undefined : toBuiltTag(recipe);

@@ -4,66 +4,68 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import type { Driver } from '../core/driver.ts';
-import type { Log } from '../core/log.ts';
-import { AppleDriver } from '../drivers/apple/driver.ts';
-import { DockerDriver } from '../drivers/docker/driver.ts';
-import { OciDriver } from '../drivers/oci/driver.ts';
-import { PreloadDriver } from '../drivers/preload/driver.ts';
-import { SubprocessDriver } from '../drivers/subprocess/driver.ts';
+import { HotcellError } from '../core/errors.ts';
+import { SILENT_LOG, type Log } from '../core/log.ts';
+import type { ImageShelf } from '../drivers/images/image-shelf.ts';
+import type { DriverKind, DriverSurroundings } from '../drivers/kind.ts';
+import { kindOf, type DriverName } from '../drivers/registry.ts';
 import type { Config } from './config.ts';
-import { dockerEndpoint } from './docker-endpoint.ts';
 import { toLanguageTable } from './language-table.ts';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
-const GUEST = join(ROOT, 'guest');
 export const RECIPES = join(ROOT, 'images');
-
-export const DRIVER_NAMES = ['oci', 'docker', 'apple', 'preload', 'subprocess'] as const;
-export type DriverName = (typeof DRIVER_NAMES)[number];
 
 export interface DriverHooks {
   readonly log: Log;
   onProgress(text: string): void;
 }
 
-/** The only place that knows which drivers there are. */
-export function makeDriver(name: DriverName, config: Config, hooks: DriverHooks): Driver {
-  const { log } = hooks;
-  const common = {
+export const SILENT_HOOKS: DriverHooks = { log: SILENT_LOG, onProgress: () => {} };
+
+export async function makeDriver(name: DriverName, config: Config, hooks: DriverHooks): Promise<Driver> {
+  const kind = kindOf(name);
+  return kind.make(surroundingsOf(kind, config, hooks), config);
+}
+
+/** The images that cells of this driver are made from. Throws DRIVER_UNAVAILABLE. */
+export async function openImages(name: string, config: Config): Promise<ImageShelf> {
+  const kind = kindOf(name);
+  if (kind.openImages === undefined)
+    throw new HotcellError('INTERNAL', `cells of the ${name} driver are not made from images`);
+  return kind.openImages(surroundingsOf(kind, config, SILENT_HOOKS), config);
+}
+
+function surroundingsOf(
+  kind: Pick<DriverKind, 'variables'>,
+  config: Config,
+  hooks: DriverHooks,
+): DriverSurroundings {
+  return {
     stateDirectory: config.stateDir,
-    guest: GUEST,
+    guest: join(ROOT, 'guest'),
+    recipes: RECIPES,
     tools: bundledTools(),
+    languages: toLanguageTable(config.languages),
     weaker: config.weaker,
+    variables: variablesFor(kind),
+    log: hooks.log,
+    onProgress: (text) => hooks.onProgress(text),
   };
-  switch (name) {
-    case 'oci':
-      return new OciDriver({ ...common, runtime: config.runtime, rootfs: config.rootfs, log });
-    case 'docker':
-      return new DockerDriver({
-        endpoint: dockerEndpoint(config),
-        stateDirectory: config.stateDir,
-        runtime: config.docker.runtime,
-        guest: GUEST,
-        recipes: RECIPES,
-        languages: toLanguageTable(config.languages),
-        weaker: config.weaker,
-        log,
-        onProgress: (text) => hooks.onProgress(text),
-      });
-    case 'apple':
-      return new AppleDriver({
-        cli: config.apple.cli,
-        guest: GUEST,
-        recipes: RECIPES,
-        weaker: config.weaker,
-        log,
-        onProgress: (text) => hooks.onProgress(text),
-      });
-    case 'preload':
-      return new PreloadDriver(common);
-    case 'subprocess':
-      return new SubprocessDriver(common);
+}
+
+/** Out of the environment with the first use, so kept for the next. */
+const TAKEN = new Map<string, string | undefined>();
+
+function variablesFor({ variables }: Pick<DriverKind, 'variables'>): Record<string, string | undefined> {
+  if (variables === undefined) return {};
+  for (const name of variables.taken.filter((taken) => !TAKEN.has(taken))) {
+    TAKEN.set(name, process.env[name]);
+    delete process.env[name];
   }
+  return Object.fromEntries([
+    ...variables.read.map((name) => [name, process.env[name]] as const),
+    ...variables.taken.map((name) => [name, TAKEN.get(name)] as const),
+  ]);
 }
 
 /** Of an interpreter that comes as an npm package. */

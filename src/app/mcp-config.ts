@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { EXECUTION_MODES } from '../workbench/api.ts';
 import { WorkbenchSettings } from '../workbench/settings.ts';
 
 const MiB = 1024 * 1024;
@@ -7,8 +8,8 @@ const MiB = 1024 * 1024;
 export const McpConfig = z.strictObject({
   enabled: z.boolean().default(true).describe('serve /mcp'),
   mode: z
-    .enum(['preload', 'container'])
-    .default('preload')
+    .enum(EXECUTION_MODES)
+    .default(EXECUTION_MODES[0])
     .describe(
       'preload: a confined process of this machine for every run; container: a cell of the driver for every session; EXECUTION_MODE says the same',
     ),

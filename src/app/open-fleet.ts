@@ -5,10 +5,11 @@ import { PROMISES } from '../core/enforcement.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { UnusedIds } from '../drivers/linux/unused-ids.ts';
+import { driversWith, kindOf, plainDriver, workerDrivers, type DriverName } from '../drivers/registry.ts';
 import { networkOpener } from '../egress/open-network.ts';
-import { chooseMode, type Candidate, type CellDriver, type ModeWish } from '../fleet/choose-mode.ts';
+import { chooseMode, type Candidate } from '../fleet/choose-mode.ts';
 import type { FleetConfig } from '../fleet/fleet-config.ts';
-import type { FleetSite } from '../fleet/fleet-site.ts';
+import { PLAIN_MODE, type FleetMode, type FleetSite } from '../fleet/fleet-site.ts';
 import { chooseDriver } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import {
@@ -19,16 +20,18 @@ import {
   findWorkerImage,
 } from './fleet-image.ts';
 import { openMachineGate, readCaBundle } from './machine-gate.ts';
-import { bundledTools, makeDriver, type DriverHooks } from './make-drivers.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
+import { SILENT_HOOKS, bundledTools, makeDriver, type DriverHooks } from './make-drivers.ts';
+import { requireWorkerDriver } from './driver-choices.ts';
 
 const HOW_TO_ALLOW = 'network.allow in .mahabharatha/config.yaml lists the hosts that workers may reach.';
 /** Where a cell without an image looks for programs; they are those of this machine. */
 const PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'];
 
 export interface FleetWish {
-  readonly mode: ModeWish['mode'];
-  readonly driver: ModeWish['driver'];
+  readonly mode: FleetMode | 'auto';
+  /** One of `WORKER_DRIVERS`. */
+  readonly driver: string;
   /** Build the image of the workers if it is missing. */
   readonly autoBuild: boolean;
 }
@@ -42,27 +45,35 @@ export async function openFleetSite(
 ): Promise<FleetSite> {
   // Folders and files for the cells' users must not depend on what our caller had as umask.
   process.umask(0o022);
-  if (wish.autoBuild && wish.mode !== 'subprocess' && wish.driver !== 'oci')
+  const asked = requireWorkerDriver(wish.driver);
+  const mayBeImage = asked === 'auto' || kindOf(asked).traits.images;
+  if (wish.autoBuild && wish.mode !== PLAIN_MODE && mayBeImage)
     await ensureWorkerImage(config, { onProgress: (text) => hooks.onProgress(text) });
-  const chosen = await chooseMode({ ...wish, look: (driver) => lookAt(driver, config, fleet) });
+  const chosen = await chooseMode({
+    mode: wish.mode,
+    driver: asked,
+    drivers: { walled: workerDrivers(), plain: plainDriver() },
+    look: (driver) => lookAt(driver, config, fleet),
+  });
   const isCells = chosen.mode === 'container';
   // Whoever takes plain processes gives up every promise by name: `status` and the start say so.
   const weaker = isCells ? config.weaker : [...PROMISES];
   const { driver, probe } = await chooseDriver({ ...config, driver: chosen.driver, weaker }, hooks);
+  const { images } = driver.traits;
   const { log } = hooks;
   const gate = openMachineGate(config, log);
   const ids = new UnusedIds();
-  const agent = chosen.driver === 'oci' ? findAgentFolder() : undefined;
+  const agent = isCells && !images ? findAgentFolder() : undefined;
   return {
     ...chosen,
     driver,
     runtime: probe.runtime,
-    image: chosen.driver === 'docker' ? WORKER_CELL_IMAGE : undefined,
+    image: images ? WORKER_CELL_IMAGE : undefined,
     agentFolders: agent === undefined ? [] : [toAgentMount(agent.folder)],
     toAgentProgram: (command) => (command === 'claude' && agent !== undefined ? agent.bin : command),
     nextOwner: () => (isCells ? nextOwner(ids) : undefined),
     openNetwork: isCells
-      ? networkOpener(driver.confines, {
+      ? networkOpener(driver.traits.confines, {
           gate: () => gate.get(),
           clock: SYSTEM_CLOCK,
           log,
@@ -93,18 +104,18 @@ function nextOwner(ids: UnusedIds): CellOwner {
 }
 
 /** Can cells be made, and is the agent in them? */
-async function lookAt(driver: CellDriver, config: Config, fleet: FleetConfig): Promise<Candidate> {
+async function lookAt(driver: DriverName, config: Config, fleet: FleetConfig): Promise<Candidate> {
   try {
-    const { probe } = await chooseDriver({ ...config, driver }, { log: SILENT, onProgress: () => {} });
-    const missing = driver === 'docker' ? await whyNoImage(config) : await whyNoAgent(fleet.agent.command);
+    const { probe } = await chooseDriver({ ...config, driver }, SILENT_HOOKS);
+    const missing = kindOf(driver).traits.images
+      ? await whyNoImage(config)
+      : await whyNoAgent(fleet.agent.command, driver);
     return missing ?? { ok: true, runtime: probe.runtime };
   } catch (error) {
     if (!(error instanceof HotcellError)) throw error;
     return { ok: false, problem: error.message, remedy: error.hint };
   }
 }
-
-const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 async function whyNoImage(config: Config): Promise<Candidate | undefined> {
   const { present, image, problem } = await findWorkerImage(config);
@@ -117,16 +128,16 @@ async function whyNoImage(config: Config): Promise<Candidate | undefined> {
 }
 
 /** A program of the repository is where the repository is; others must be where the cell can see them. */
-async function whyNoAgent(command: string): Promise<Candidate | undefined> {
+async function whyNoAgent(command: string, driver: DriverName): Promise<Candidate | undefined> {
   if (command.includes('/') || bundledTools().some(({ name }) => name === command)) return undefined;
   if (command === 'claude' && findAgentFolder() !== undefined) return undefined;
   for (const folder of PROGRAM_FOLDERS) if (await canRun(join(folder, command))) return undefined;
   return {
     ok: false,
-    problem: `cells of the oci driver would have no program ${command}`,
+    problem: `cells of the ${driver} driver would have no program ${command}`,
     remedy:
       command === 'claude'
-        ? 'Install it for cells with mahabharatha build --driver oci.'
+        ? `Install it for cells with mahabharatha build --driver ${driver}.`
         : `Install it below /usr, or name one of the repository (agent.command).`,
   };
 }
@@ -141,9 +152,9 @@ async function canRun(path: string): Promise<boolean> {
 /** Removes what fleets left behind whose orchestrator is dead, whatever made their cells. Returns the ids of the cells. */
 export async function reclaimFleetCells(config: Config, log: Log): Promise<string[]> {
   const removed: string[] = [];
-  for (const name of ['docker', 'oci', 'subprocess'] as const) {
+  for (const name of driversWith(({ workers }) => workers)) {
     try {
-      removed.push(...(await makeDriver(name, config, { log, onProgress: () => {} }).reclaim()));
+      removed.push(...(await (await makeDriver(name, config, { log, onProgress: () => {} })).reclaim()));
     } catch (error) {
       // An engine that is not there has no cells of ours.
       log.debug({ driver: name, error: messageOf(error) }, 'nothing could be reclaimed');

@@ -55,7 +55,7 @@ export async function openPythonPackages(config: Config, parts: PackageParts): P
   return new PythonPackages({
     scanner: new PythonScanner({ driver, limits: config.limits, ...(image === undefined ? {} : { image }) }),
     store,
-    confines: driver.confines,
+    confines: driver.traits.confines,
   });
 }
 
@@ -82,7 +82,7 @@ async function toCommon(
   config: Config,
   { driver, gate, log, image }: PackageParts,
 ): Promise<Omit<PackageStoreOptions, 'folder' | 'registry' | 'platform'>> {
-  const openNetwork = networkOpener(driver.confines, {
+  const openNetwork = networkOpener(driver.traits.confines, {
     gate: () => gate.get(),
     clock: SYSTEM_CLOCK,
     log,

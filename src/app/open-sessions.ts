@@ -32,11 +32,8 @@ export interface OpenedSessions {
 export async function openSessions(config: Config, driver: Driver, log: Log): Promise<OpenedSessions> {
   const { sessions: settings } = config;
   if (!settings.enabled) return without('the setting sessions.enabled is false');
-  if (driver.confines === 'commands')
-    return without('the preload driver makes walls around commands, not around a session');
-  if (driver.name === 'subprocess')
-    return without('the subprocess driver has no walls to put a session behind');
-  if (driver.name === 'apple') return without('cells of the apple driver end with the server');
+  const unfit = whyNotFit(driver);
+  if (unfit !== undefined) return without(unfit);
   const audit =
     settings.audit.file === undefined
       ? undefined
@@ -51,8 +48,8 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
       dir,
       driver,
       volumes,
-      engineMounts: driver.name === 'docker',
-      openNetwork: networkOpener(driver.confines, {
+      engineMounts: driver.traits.images,
+      openNetwork: networkOpener(driver.traits.confines, {
         gate: () => gate.get(),
         clock: SYSTEM_CLOCK,
         log,
@@ -83,6 +80,14 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
   }
 }
 
+/** A session needs walls around the whole of it, and cells that outlive the server. */
+function whyNotFit({ name, traits, lasting }: Driver): string | undefined {
+  if (traits.confines === 'commands')
+    return `the ${name} driver makes walls around commands, not around a session`;
+  if (traits.confines === 'nothing') return `the ${name} driver has no walls to put a session behind`;
+  return lasting === undefined ? `cells of the ${name} driver end with the server` : undefined;
+}
+
 function without(problem: string): OpenedSessions {
   return { sessions: undefined, problem, stats: () => NO_SESSION_STATS, close: () => Promise.resolve() };
 }
@@ -92,7 +97,7 @@ function chooseVolumes(
   driver: Driver,
   options: { readonly directory: string; readonly log: Log },
 ): Volumes {
-  const problem = whyNotOnDisk(config, driver.name);
+  const problem = whyNotOnDisk(driver.traits);
   if (problem === undefined) return new LoopVolumes({ ...options, keepForMs: config.sessions.keepVolumesMs });
   options.log.info({ problem }, 'workspaces are in memory, and dependencies go with their session');
   return new MemoryVolumes();

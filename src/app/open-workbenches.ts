@@ -21,8 +21,8 @@ import type { Config } from './config.ts';
 import { toLanguageTable } from './language-table.ts';
 import { readCaBundle } from './machine-gate.ts';
 import { dataFolder } from './open-packages.ts';
-import { runnerImagesFor } from './runner-images.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
+import { runnerImages } from './runner-images.ts';
 import { makeWorkbenchTools } from './workbench-tools.ts';
 
 /** What comes from other parts. */
@@ -32,8 +32,8 @@ export type WorkbenchTools = Pick<
 > & {
   openPackages(driver: Driver): Promise<Packages>;
   makeNetwork(driver: Driver): OpenNetwork;
-  /** The driver of preload mode, if it can serve here. Throws DRIVER_UNAVAILABLE. */
-  choosePreload(): Promise<DriverChoice>;
+  /** The driver that makes walls around commands, if it can serve here. Throws DRIVER_UNAVAILABLE. */
+  chooseConfined(): Promise<DriverChoice>;
   close(): Promise<void>;
 };
 
@@ -101,7 +101,7 @@ export function openConfiguredWorkbenches(
     tools: makeWorkbenchTools(config, log),
     log,
     // A server's own driver; confined processes are made by another one.
-    ...(driver === undefined || mcp.mode === 'preload' ? {} : { driver }),
+    ...(driver === undefined || mcp.mode !== 'container' ? {} : { driver }),
   });
 }
 
@@ -152,13 +152,13 @@ async function openSite(config: Config, options: OpenOptions): Promise<Workbench
     packages,
     openNetwork: tools.makeNetwork(driver),
     caBundle: await readCaBundle(),
-    images: runnerImagesFor(driver.name, config),
+    images: driver.traits.images ? runnerImages(driver.name, config) : undefined,
     runtime: probe.runtime,
     notes: probe.notes.map(({ text }) => text),
   };
 }
 
 function choose(config: Config, { mode, tools, log }: OpenOptions): Promise<DriverChoice> {
-  if (mode === 'preload') return tools.choosePreload();
+  if (mode !== 'container') return tools.chooseConfined();
   return chooseDriver(config, { log, onProgress: (text) => log.debug({}, text) });
 }

@@ -179,7 +179,7 @@ describe('refusals', () => {
       '  environment HOTCELL_POOL_SIZES: unknown variable; did you mean HOTCELL_POOL_SIZE?',
       '  environment HOTCELL_PORT: must be a number, not "x"',
       '  flag --set pool.sise: unknown key; did you mean pool.size?',
-      `  file ${path}: driver: expected one of "auto"|"oci"|"docker"|"apple"|"preload"|"subprocess", not "podman"`,
+      `  file ${path}: driver: expected one of "auto"|"oci"|"apple"|"docker"|"preload"|"subprocess", not "podman"`,
       `  file ${path}: limits.cpus: expected number, received string, not "many"`,
     ]);
   });

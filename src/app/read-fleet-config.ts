@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import { FleetConfig } from '../fleet/fleet-config.ts';
+import { WORKER_DRIVERS } from './driver-choices.ts';
 
 export interface ReadFleetConfig {
   readonly config: FleetConfig;
@@ -27,6 +28,9 @@ export function parseFleetConfig(path: string, text: string): ReadFleetConfig {
     );
     throw invalid(path, problems.join('\n'), parsed.error.issues[0]?.path.join('.'));
   }
+  const { driver } = parsed.data.workers;
+  if (!WORKER_DRIVERS.some((name) => name === driver))
+    throw invalid(path, `workers.driver: must be one of ${WORKER_DRIVERS.join(', ')}`, 'workers.driver');
   return { config: parsed.data, unknown: findUnknown(content, FleetConfig.shape) };
 }
 

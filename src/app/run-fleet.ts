@@ -169,7 +169,7 @@ export function describeSite({
   reason,
 }: Pick<FleetSite, 'mode' | 'driver' | 'runtime' | 'reason'>): string {
   const walls =
-    mode === 'subprocess'
+    mode !== 'container'
       ? 'NO WALLS: workers are plain processes of this machine'
       : `cells of ${driver.name}, ${runtime}`;
   return `mode ${mode} (${reason}): ${walls}`;

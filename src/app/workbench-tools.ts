@@ -1,4 +1,5 @@
 import type { Log } from '../core/log.ts';
+import { driversWith } from '../drivers/registry.ts';
 import { ruleFor, whyNoRule } from '../egress/http-rule.ts';
 import { networkOpener } from '../egress/open-network.ts';
 import { ImportScanner } from '../packages/import-scanner.ts';
@@ -10,11 +11,11 @@ import type { Config } from './config.ts';
 import { openMachineGate } from './machine-gate.ts';
 import { openNpmPackages } from './open-packages.ts';
 import type { WorkbenchTools } from './open-workbenches.ts';
-import { RUNNER_IMAGE, usesImages } from './runner-images.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
+import { RUNNER_IMAGE } from './runner-images.ts';
 
 /** What the mode is by its nature, where we are not root: confined processes of whoever started the server. */
-const PRELOAD_CONCEDES = ['identity'] as const;
+const CONFINED_CONCEDES = ['identity'] as const;
 const HOW_TO_ALLOW = 'The tool grant_permission allows hosts, paths and methods.';
 
 /** The real parts behind workbenches. Nothing is asked of the machine before it is needed. */
@@ -30,8 +31,8 @@ export function makeWorkbenchTools(config: Config, log: Log): WorkbenchTools {
     rules: { ruleFor, whyNoRule },
     toBunRequest,
     readDenials,
-    makeNetwork: ({ confines }) =>
-      networkOpener(confines, {
+    makeNetwork: ({ traits }) =>
+      networkOpener(traits.confines, {
         gate: () => gate.get(),
         clock: SYSTEM_CLOCK,
         log,
@@ -42,13 +43,13 @@ export function makeWorkbenchTools(config: Config, log: Log): WorkbenchTools {
         driver,
         gate,
         log,
-        ...(usesImages(driver.name) ? { image: RUNNER_IMAGE } : {}),
+        ...(driver.traits.images ? { image: RUNNER_IMAGE } : {}),
       }),
-    choosePreload: () =>
-      chooseDriver(
-        { ...config, driver: 'preload', weaker: [...config.weaker, ...PRELOAD_CONCEDES] },
-        { log, onProgress: (text) => log.debug({}, text) },
-      ),
+    chooseConfined: () => {
+      const [driver = 'auto'] = driversWith(({ confines }) => confines === 'commands');
+      const weaker = [...config.weaker, ...CONFINED_CONCEDES];
+      return chooseDriver({ ...config, driver, weaker }, { log, onProgress: (text) => log.debug({}, text) });
+    },
     close: async () => {
       await scanner.close();
       await gate.close();

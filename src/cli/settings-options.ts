@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
+import { ALL_DRIVERS } from '../app/driver-choices.ts';
 import type { ReadConfig } from '../app/read-config.ts';
 import { usageError } from './exit-codes.ts';
 
@@ -31,7 +32,7 @@ const SETTING_OF_OPTION: Readonly<Record<string, { readonly path: string; readon
 export function addSettingsOptions(command: Command): Command {
   return command
     .optionsGroup('Isolation:')
-    .option('--driver <name>', 'what makes the cells: auto, oci, docker, apple, preload or subprocess')
+    .option('--driver <name>', `what makes the cells: auto, ${ALL_DRIVERS}`)
     .option('--strategy <name>', 'auto, fresh (a cell for every run) or shared (one per language)')
     .option('--runtime <name>', 'OCI runtime: auto, crun, runc or runsc')
     .option(

@@ -24,21 +24,44 @@ export interface Fact {
   readonly value: string;
 }
 
+/** What a driver is like, as data. Most of it is known before one is made. */
+export interface DriverTraits {
+  /**
+   * Where it makes walls: around a cell with a file system and a network of its own, around each command
+   * (`ExecRequest.reach`) in those of the host, or nowhere.
+   */
+  readonly confines: 'cells' | 'commands' | 'nothing';
+  /** Cells are made from images. Elsewhere they have the programs of this machine. */
+  readonly images: boolean;
+  /** A cell costs so much that runs share one per language unless somebody asks for fresh ones. */
+  readonly sharesByDefault: boolean;
+  /** Commands can have a terminal; where they cannot, `ExecRequest.terminal` is refused. */
+  readonly terminals: boolean;
+  /** Programs of a cell can work in folders of the host; where they cannot, `kind: 'worker'` is refused. */
+  readonly workers: boolean;
+  /** Cells can see folders of this machine, and are not on another one. */
+  readonly hostFolders: boolean;
+}
+
+export interface LastingCells {
+  /**
+   * One that another server made, by its `record`; `spec` is what it was made from. Throws CELL_LOST when there is no such
+   * cell any more.
+   */
+  adopt(record: string, spec: CellSpec): Promise<Cell>;
+  /** Removes those of this keeper but for the ones with these ids. Returns the ids of those removed. */
+  reclaim(keeper: string, keep: ReadonlySet<string>): Promise<string[]>;
+}
+
 /** A way to make cells. Vendor-free: nothing of a runtime's own words crosses this line. */
 export interface Driver {
   readonly name: string;
-  /** Whether the walls are made around each command (`ExecRequest.reach`), in the file system and network of the host. */
-  readonly confines: 'cells' | 'commands';
+  readonly traits: DriverTraits;
   /** Can it serve here, and who enforces what? Has no side effects that outlive it. */
   probe(): Promise<Probe>;
   create(spec: CellSpec): Promise<Cell>;
-  /**
-   * A lasting cell that another server made, by its `record`; `spec` is what it was made from. Throws CELL_LOST when there
-   * is no such cell any more.
-   */
-  adopt(record: string, spec: CellSpec): Promise<Cell>;
-  /** Removes the lasting cells of this keeper but for those with these ids. Returns the ids of those removed. */
-  reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]>;
+  /** Cells that outlive the server (`CellSpec.lasting`). Absent where they end with it: then such a spec is refused. */
+  readonly lasting?: LastingCells;
   /** The live cells of this instance. */
   list(): CellSummary[];
   /** What cells with this image are really made from, for receipts; `program` is what they run. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import type { Driver } from '../core/driver.ts';
+import type { DriverTraits } from '../core/driver.ts';
 import type { Log } from '../core/log.ts';
 import type { OpenNetwork } from './cell-network.ts';
 import type { EgressGate } from './gate.ts';
@@ -17,7 +17,7 @@ export interface NetworkParts {
 }
 
 /** Opens ways out of the cells of a driver, according to where it makes walls. */
-export function networkOpener(confines: Driver['confines'], parts: NetworkParts): OpenNetwork {
+export function networkOpener(confines: DriverTraits['confines'], parts: NetworkParts): OpenNetwork {
   const { clock, log } = parts;
   const say = parts.howToAllow === undefined ? {} : { howToAllow: parts.howToAllow };
   if (confines === 'commands') {

@@ -4,8 +4,17 @@ import { chooseMode, type Candidate, type ModeWish } from './choose-mode.ts';
 const ok: Candidate = { ok: true, runtime: 'some runtime' };
 const no = (problem: string): Candidate => ({ ok: false, problem, remedy: `mend ${problem}` });
 
-function choose(mode: ModeWish['mode'], driver: ModeWish['driver'], docker: Candidate, oci: Candidate) {
-  return chooseMode({ mode, driver, look: (name) => Promise.resolve(name === 'docker' ? docker : oci) });
+type Name = 'docker' | 'oci' | 'subprocess';
+const drivers = { walled: ['docker', 'oci'], plain: 'subprocess' } as const;
+
+function choose(
+  mode: ModeWish<Name>['mode'],
+  driver: ModeWish<Name>['driver'],
+  docker: Candidate,
+  oci: Candidate,
+) {
+  const look = (name: Name) => Promise.resolve(name === 'docker' ? docker : oci);
+  return chooseMode<Name>({ mode, driver, drivers, look });
 }
 
 test.each([
@@ -39,7 +48,7 @@ test('[FL-02] plain processes need nothing of an engine', async () => {
   const look = (): never => {
     throw new Error('nobody may ask');
   };
-  expect(await chooseMode({ mode: 'subprocess', driver: 'auto', look })).toMatchObject({
+  expect(await chooseMode<Name>({ mode: 'subprocess', driver: 'auto', drivers, look })).toMatchObject({
     mode: 'subprocess',
   });
 });

@@ -1,22 +1,22 @@
 import { HotcellError } from '../core/errors.ts';
-import type { FleetMode } from './fleet-site.ts';
+import { PLAIN_MODE, type FleetMode } from './fleet-site.ts';
 
 /** Whether cells can be made in one way. */
 export type Candidate =
   | { readonly ok: true; readonly runtime: string }
   | { readonly ok: false; readonly problem: string; readonly remedy: string };
 
-export type CellDriver = 'docker' | 'oci';
-
-export interface ModeWish {
+export interface ModeWish<Name extends string> {
   readonly mode: FleetMode | 'auto';
-  readonly driver: CellDriver | 'auto';
-  readonly look: (driver: CellDriver) => Promise<Candidate>;
+  readonly driver: Name | 'auto';
+  /** Those that make cells for workers, the best first, and the one that makes plain processes. */
+  readonly drivers: { readonly walled: readonly Name[]; readonly plain: Name };
+  readonly look: (driver: Name) => Promise<Candidate>;
 }
 
-export interface ChosenMode {
+export interface ChosenMode<Name extends string> {
   readonly mode: FleetMode;
-  readonly driver: CellDriver | 'subprocess';
+  readonly driver: Name;
   /** For people. */
   readonly reason: string;
 }
@@ -25,10 +25,16 @@ export interface ChosenMode {
  * How workers run. Mode auto takes cells where they can be had, and plain processes otherwise; whoever asks for cells gets
  * cells or an error, never less.
  */
-export async function chooseMode({ mode, driver, look }: ModeWish): Promise<ChosenMode> {
-  if (mode === 'subprocess') return { mode, driver: 'subprocess', reason: 'as asked for' };
+export async function chooseMode<Name extends string>({
+  mode,
+  driver,
+  drivers,
+  look,
+}: ModeWish<Name>): Promise<ChosenMode<Name>> {
+  const plainly = (reason: string): ChosenMode<Name> => ({ mode: PLAIN_MODE, driver: drivers.plain, reason });
+  if (mode === PLAIN_MODE) return plainly('as asked for');
   const problems: { readonly problem: string; readonly remedy: string }[] = [];
-  for (const name of driver === 'auto' ? (['docker', 'oci'] as const) : [driver]) {
+  for (const name of driver === 'auto' ? drivers.walled : [driver]) {
     const candidate = await look(name);
     if (candidate.ok) {
       const why = problems.map(({ problem }) => problem).join('; ');
@@ -38,8 +44,7 @@ export async function chooseMode({ mode, driver, look }: ModeWish): Promise<Chos
     problems.push(candidate);
   }
   const all = problems.map(({ problem }) => problem).join('; ');
-  if (mode === 'auto')
-    return { mode: 'subprocess', driver: 'subprocess', reason: `auto: no cells here: ${all}` };
+  if (mode === 'auto') return plainly(`auto: no cells here: ${all}`);
   throw new HotcellError('DRIVER_UNAVAILABLE', `mode container is not possible here: ${all}`, {
     hint: problems.map(({ remedy }) => remedy).join('\n'),
   });

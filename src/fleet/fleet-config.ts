@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { FLEET_MODES } from './fleet-site.ts';
 
 const seconds = (fallback: number) => z.number().min(0).max(1_000_000).default(fallback);
 
@@ -36,12 +37,15 @@ export const FleetConfig = z.looseObject({
   workers: z
     .looseObject({
       max_concurrent: z.int().min(1).max(64).default(5).describe('workers unless --workers says otherwise'),
-      launcher_type: z.enum(['subprocess', 'container', 'auto']).default('auto').describe('as --mode'),
+      launcher_type: z
+        .enum([...FLEET_MODES, 'auto'])
+        .default('auto')
+        .describe('as --mode'),
       driver: z
-        .enum(['auto', 'docker', 'oci'])
+        .string()
         .default('auto')
         .describe(
-          'what makes the cells of mode container; auto: docker where engine and image are there, else oci',
+          'what makes the cells of mode container, as --driver; auto: from the image where engine and image are there, else without one',
         ),
       timeout_minutes: z
         .number()

@@ -3,7 +3,10 @@ import type { Driver } from '../core/driver.ts';
 import type { OpenNetwork } from '../egress/cell-network.ts';
 import type { Log } from '../core/log.ts';
 
-export type FleetMode = 'container' | 'subprocess';
+/** Workers without walls. */
+export const PLAIN_MODE = 'subprocess';
+export const FLEET_MODES = ['container', PLAIN_MODE] as const;
+export type FleetMode = (typeof FLEET_MODES)[number];
 
 /** What workers are made of on this machine, put together by the app. */
 export interface FleetSite {

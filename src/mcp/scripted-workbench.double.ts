@@ -16,6 +16,7 @@ import type {
   Workbenches,
 } from '../workbench/api.ts';
 import { ScriptedRun } from './scripted-run.double.ts';
+import { EXECUTION_MODES } from '../workbench/api.ts';
 
 /** A host that nobody may be allowed to reach. */
 export const UNGRANTABLE_HOST = 'never.test';
@@ -30,7 +31,7 @@ export class ScriptedWorkbenches implements Workbenches {
 
   facts(): WorkbenchFacts {
     return {
-      mode: 'preload',
+      mode: EXECUTION_MODES[0],
       driver: 'scripted',
       runtime: 'none',
       languages: ['typescript'],

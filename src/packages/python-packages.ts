@@ -1,3 +1,4 @@
+import type { DriverTraits } from '../core/driver.ts';
 import type { CellFolder } from '../core/cell.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { InstalledPackage, Packages } from './api.ts';
@@ -8,7 +9,7 @@ export interface PythonPackagesParts {
   /** Opened for packages of Python. */
   readonly store: Packages;
   /** Whether cells have a file system of their own. */
-  readonly confines: 'cells' | 'commands';
+  readonly confines: DriverTraits['confines'];
 }
 
 interface PythonJob {

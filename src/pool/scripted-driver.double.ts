@@ -1,5 +1,5 @@
 import type { Cell, CellSpec, CellUsage, Isolation } from '../core/cell.ts';
-import type { Driver } from '../core/driver.ts';
+import type { Driver, DriverTraits } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../core/exec.ts';
 import { EventQueue } from '../lib/event-queue.ts';
@@ -179,7 +179,14 @@ export class ScriptedCell implements Cell {
 /** For tests: a driver without any runtime. */
 export class ScriptedDriver implements Driver {
   readonly name = 'scripted';
-  readonly confines = 'cells';
+  readonly traits: DriverTraits = {
+    confines: 'cells',
+    images: false,
+    sharesByDefault: false,
+    terminals: true,
+    workers: true,
+    hostFolders: true,
+  };
   readonly cells: ScriptedCell[] = [];
   boot: Boot = sayReady;
   /** Called before a cell is made; may wait or fail. */
@@ -220,14 +227,6 @@ export class ScriptedDriver implements Driver {
 
   list(): [] {
     return [];
-  }
-
-  adopt(): Promise<never> {
-    return Promise.reject(new HotcellError('CELL_LOST', 'gone'));
-  }
-
-  reclaimLasting(): Promise<[]> {
-    return Promise.resolve([]);
   }
 
   reclaim(): Promise<[]> {

@@ -1,5 +1,5 @@
 import type { Cell, CellSpec, Isolation } from '../core/cell.ts';
-import type { Driver } from '../core/driver.ts';
+import type { Driver, DriverTraits, LastingCells } from '../core/driver.ts';
 import type { Enforcement } from '../core/enforcement.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
@@ -138,7 +138,14 @@ class ScriptedCell implements Cell {
 /** For tests: one server's driver. */
 export class ScriptedDriver implements Driver {
   readonly name = 'scripted';
-  readonly confines = 'cells';
+  readonly traits: DriverTraits = {
+    confines: 'cells',
+    images: false,
+    sharesByDefault: false,
+    terminals: true,
+    workers: true,
+    hostFolders: true,
+  };
   readonly cells: ScriptedCell[] = [];
   readonly #host: ScriptedHost;
   /** Called before a cell is made; may wait or fail. */
@@ -159,7 +166,12 @@ export class ScriptedDriver implements Driver {
     return this.#hold(inside);
   }
 
-  async adopt(record: string): Promise<Cell> {
+  readonly lasting: LastingCells = {
+    adopt: (record) => this.#adopt(record),
+    reclaim: (_keeper, keep) => this.#reclaimLasting(keep),
+  };
+
+  async #adopt(record: string): Promise<Cell> {
     const inside = this.#host.alive.find(({ id }) => record === `record-${id}`);
     if (inside === undefined) throw new HotcellError('CELL_LOST', 'there is no such cell any more');
     inside.isFrozen = false;
@@ -172,7 +184,7 @@ export class ScriptedDriver implements Driver {
     return cell;
   }
 
-  reclaimLasting(_keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
+  #reclaimLasting(keep: ReadonlySet<string>): Promise<string[]> {
     const removed = this.#host.alive.filter(({ id }) => !keep.has(id));
     for (const inside of removed) inside.isGone = true;
     return Promise.resolve(removed.map(({ id }) => id));

@@ -2,6 +2,7 @@ import { FurnishedCell } from '../cells/furnished-cell.ts';
 import { requireSight, sightOfWorkspace } from '../cells/require-sight.ts';
 import type { Cell, CellSpec } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
+import { requireLasting } from '../core/capabilities.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
@@ -89,7 +90,7 @@ export class SessionMaker {
   async adopt(row: SessionRow): Promise<LiveSession> {
     const { driver } = this.#parts;
     if (row.record === null) throw new HotcellError('CELL_LOST', 'nothing is known of its cell');
-    const cell = await driver.adopt(row.record, this.#toSpec(row.facts));
+    const cell = await requireLasting(driver).adopt(row.record, this.#toSpec(row.facts));
     const session = await this.#assemble(
       {
         id: row.id,

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts';
+import { requireLasting } from '../core/capabilities.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
@@ -275,7 +276,7 @@ export class KeptSessions implements Sessions, SessionHost {
     for (const { state, facts } of rows) if (state !== 'creating') this.#holds.keep(facts.volumeKey);
     await Promise.all(rows.map((row) => permits.run(() => this.#restoreOne(row, lostReason))));
     const kept = [...this.#live.values()].map(({ parts }) => parts.cell.id);
-    await driver.reclaimLasting(this.store.keeper, new Set(kept));
+    await requireLasting(driver).reclaim(this.store.keeper, new Set(kept));
     for (const row of rows) if (row.state === 'creating') await this.#remains.forgetUnborn(row);
     await this.volumes.reclaim(this.#holds.keys());
   }

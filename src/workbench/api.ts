@@ -10,7 +10,8 @@ export interface Owner {
 }
 
 /** `preload`: a confined process of the host per run; `container`: one cell per workbench. */
-export type ExecutionMode = 'preload' | 'container';
+export const EXECUTION_MODES = ['preload', 'container'] as const;
+export type ExecutionMode = (typeof EXECUTION_MODES)[number];
 
 /** What this server can do, for `runner://capabilities` and for people. */
 export interface WorkbenchFacts {

@@ -210,7 +210,7 @@ async function toCommand(
   const { driver } = await options.site();
   const { language } = order;
   const cwd = bench.workFolder;
-  if (driver.confines === 'commands' && isBun(language)) {
+  if (driver.traits.confines === 'commands' && isBun(language)) {
     const values = table.grantableValues();
     return {
       command: inPlace(options.toBunRequest({ permissions, values, network }), cwd),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Cell, CellSpec } from '../core/cell.ts';
-import type { Driver } from '../core/driver.ts';
+import type { Driver, DriverTraits } from '../core/driver.ts';
 import type { Enforcement } from '../core/enforcement.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../core/exec.ts';
@@ -186,7 +186,7 @@ export class ScriptedSite {
   readonly specs: CellSpec[] = [];
   readonly allowed: unknown[] = [];
   refusals: EgressRefusal[] = [];
-  confines: Driver['confines'] = 'cells';
+  confines: DriverTraits['confines'] = 'cells';
   /** The engine does not see our folders. */
   isBlind = false;
   /** What users' commands do. */
@@ -210,7 +210,14 @@ export class ScriptedSite {
   #driver(): Driver {
     return {
       name: 'scripted',
-      confines: this.confines,
+      traits: {
+        confines: this.confines,
+        images: this.images !== undefined,
+        sharesByDefault: false,
+        terminals: true,
+        workers: true,
+        hostFolders: !this.isBlind,
+      },
       probe: () => Promise.reject(new Error('nobody asks for it')),
       create: async (spec) => {
         this.specs.push(spec);
@@ -219,8 +226,6 @@ export class ScriptedSite {
         this.cells.push(cell);
         return cell;
       },
-      adopt: () => Promise.reject(new Error('nobody asks for it')),
-      reclaimLasting: () => Promise.resolve([]),
       list: () => [],
       imageName: () => 'scripted',
       problem: () => undefined,

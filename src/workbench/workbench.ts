@@ -78,7 +78,7 @@ export class LiveWorkbench implements Workbench {
     const order = this.#toOrder(request);
     this.#queue.requireRoom();
     // Elsewhere everything on stderr is the code's own.
-    const saysDenials = this.#parts.options.mode === 'preload' && isBun(order.language);
+    const saysDenials = this.#parts.options.mode !== 'container' && isBun(order.language);
     const run = new LiveRun({
       id: `run_${randomBytes(8).toString('hex')}`,
       language: request.language,

@@ -1,5 +1,6 @@
 import { afterAll, expect } from 'vitest';
 import type { Driver } from '../../src/core/driver.ts';
+import { APPLE_TRAITS } from '../../src/drivers/apple/traits.ts';
 import { AppleDouble, IMAGE, whyNoDouble } from '../support/apple-double/apple-double.ts';
 import { makeAppleDriver } from '../support/apple-driver.ts';
 import { testThatNeeds } from '../support/needs.ts';
@@ -16,11 +17,9 @@ function makeDriver(): Driver {
   const driver = makeAppleDriver(double);
   return {
     name: 'apple',
-    confines: 'cells',
+    traits: APPLE_TRAITS,
     probe: () => driver.probe(),
     create: (spec) => driver.create({ ...spec, image: { name: IMAGE, recipe: undefined } }),
-    adopt: () => driver.adopt(),
-    reclaimLasting: () => driver.reclaimLasting(),
     list: () => driver.list(),
     imageName: (image) => driver.imageName(image),
     problem: () => driver.problem(),

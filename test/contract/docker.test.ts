@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { Driver } from '../../src/core/driver.ts';
+import { DOCKER_TRAITS } from '../../src/drivers/docker/traits.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';
 import { ownerRecord } from '../../src/drivers/process/owner.ts';
 import { DockerDriver } from '../../src/drivers/docker/driver.ts';
@@ -34,11 +35,13 @@ function makeDriver(engine: () => EngineApi, runtime: string): Driver {
     }));
   return {
     name: 'docker',
-    confines: 'cells',
+    traits: DOCKER_TRAITS,
     probe: () => driver().probe(),
     create: (spec) => driver().create({ ...spec, image: { name: BASE_IMAGE, recipe: undefined } }),
-    adopt: (record, spec) => driver().adopt(record, spec),
-    reclaimLasting: (keeper, keep) => driver().reclaimLasting(keeper, keep),
+    lasting: {
+      adopt: (record, spec) => driver().lasting.adopt(record, spec),
+      reclaim: (keeper, keep) => driver().lasting.reclaim(keeper, keep),
+    },
     list: () => driver().list(),
     imageName: (image) => driver().imageName(image),
     problem: () => driver().problem(),

@@ -1,3 +1,4 @@
+import { requireLasting } from '../../src/core/capabilities.ts';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -48,7 +49,7 @@ async function withServers(
   } catch (error) {
     // Whoever has failed has not disposed of its cells.
     const driver = makeServer();
-    for (const keeper of keepers) await driver.reclaimLasting(keeper, new Set());
+    for (const keeper of keepers) await requireLasting(driver).reclaim(keeper, new Set());
     throw error;
   }
 }
@@ -112,7 +113,7 @@ async function afterTheEndOf(
     const last = JSON.parse(await firstLine(child)) as LastWords;
     endIt(child);
     await exited;
-    const cell = await makeServer().adopt(last.record, lastingSpec(keeper));
+    const cell = await requireLasting(makeServer()).adopt(last.record, lastingSpec(keeper));
     expect(cell.record).toBe(last.record);
     await goOn(cell, last);
     expect(await run(cell, 'echo fine')).toBe('fine\n');
@@ -151,7 +152,7 @@ export const LASTING = {
       const cell = await first.create(spec);
       await cell.freeze();
       await first.close();
-      const adopted = await makeServer().adopt(cell.record ?? '', spec);
+      const adopted = await requireLasting(makeServer()).adopt(cell.record ?? '', spec);
       expect(await run(adopted, 'echo fine')).toBe('fine\n');
       await adopted.dispose();
     }),
@@ -165,7 +166,7 @@ export const LASTING = {
       await Promise.all([one.freeze(), other.freeze()]);
       await one.dispose();
       await one.gone;
-      expect(await driver.reclaimLasting(keeper, new Set())).toEqual([other.id]);
+      expect(await requireLasting(driver).reclaim(keeper, new Set())).toEqual([other.id]);
       await other.gone;
       expect(driver.list()).toEqual([]);
     }),
@@ -177,15 +178,15 @@ export const LASTING = {
       await first.close();
       const next = makeServer();
       expect(await next.reclaim()).toEqual([]);
-      expect(await next.reclaimLasting(keeper, new Set([wanted.id]))).toEqual([unwanted.id]);
-      expect(await next.reclaimLasting(keeper, new Set([wanted.id]))).toEqual([]);
-      const gone = next.adopt(unwanted.record ?? '', lastingSpec(keeper));
+      expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([unwanted.id]);
+      expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([]);
+      const gone = requireLasting(next).adopt(unwanted.record ?? '', lastingSpec(keeper));
       await expect(gone).rejects.toMatchObject({ code: 'CELL_LOST' });
       for (const [cell, who] of [
         [wanted, keeper],
         [strange, stranger],
       ] as const) {
-        const adopted = await next.adopt(cell.record ?? '', lastingSpec(who));
+        const adopted = await requireLasting(next).adopt(cell.record ?? '', lastingSpec(who));
         expect(await run(adopted, 'echo fine')).toBe('fine\n');
         await adopted.dispose();
       }
@@ -199,7 +200,7 @@ export const LASTING = {
       done; chmod 666 /run/hotcell/* 2>/dev/null && echo changed; true`;
       expect(await run(cell, attempt)).toBe('');
       await first.close();
-      const adopted = await makeServer().adopt(cell.record ?? '', spec);
+      const adopted = await requireLasting(makeServer()).adopt(cell.record ?? '', spec);
       expect(await run(adopted, attempt)).toBe('');
       await adopted.dispose();
     }),
@@ -209,8 +210,10 @@ export const LASTING = {
       const cell = await first.create(spec);
       const [one, other] = [makeServer(), makeServer()];
       await first.close();
-      await (await one.adopt(cell.record ?? '', spec)).dispose();
-      await expect(other.adopt(cell.record ?? '', spec)).rejects.toMatchObject({ code: 'CELL_LOST' });
+      await (await requireLasting(one).adopt(cell.record ?? '', spec)).dispose();
+      await expect(requireLasting(other).adopt(cell.record ?? '', spec)).rejects.toMatchObject({
+        code: 'CELL_LOST',
+      });
     }),
 } satisfies Record<string, (subject: LastingSubject) => Promise<void>>;
 

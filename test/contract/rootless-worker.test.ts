@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
-import { findProgram } from '../../src/drivers/oci/runtime.ts';
+import { findProgram } from '../../src/drivers/process/find-program.ts';
 import { isRoot, testThatNeeds } from '../support/needs.ts';
 import { tmpdirOnTmpfs } from '../support/server.ts';
 

@@ -8,7 +8,7 @@ import { BUILT_IN_LANGUAGES } from '../../src/core/language.ts';
 import { findEndpoint } from '../../src/drivers/docker/endpoint.ts';
 import { Engine } from '../../src/drivers/docker/engine.ts';
 import { ImageStore } from '../../src/drivers/docker/images.ts';
-import { BUILDABLE, toBuiltTag } from '../../src/drivers/docker/recipe.ts';
+import { BUILDABLE, toBuiltTag } from '../../src/drivers/images/recipe.ts';
 import { BASE_IMAGE, ensureBaseImage } from '../support/base-image.ts';
 import { engineApi, engineHost, whyNoEngine } from '../support/docker-engine.ts';
 import {

@@ -20,7 +20,7 @@ const MiB = 1024 * 1024;
 const OFFLINE: Partial<PackageStoreOptions> = {
   driver: {
     create: () => Promise.reject(new Error('a cell is made')),
-    confines: 'cells',
+    traits: { confines: 'cells' },
   } as unknown as Driver,
   openNetwork: () => Promise.reject(new Error('the network is opened')),
 };

@@ -145,7 +145,7 @@ except OSError as error: print(error.strerror)`;
       const { driver } = site;
       const sizes = { size: 0, booting: 2, memoryBytes: 0, idleMs: 1, idleCheckMs: 1 };
       pool = new HotPool({ ...common, ...sizes, driver, strategy: 'fresh', clock: new HandClock() });
-      const python = new PythonPackages({ scanner, store, confines: driver.confines });
+      const python = new PythonPackages({ scanner, store, confines: driver.traits.confines });
       runs = new OneShotRuns({
         ...common,
         pool,

@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { toCgroupLayout } from '../../src/drivers/oci/cgroup-layout.ts';
-import { findProgram } from '../../src/drivers/oci/runtime.ts';
+import { findProgram } from '../../src/drivers/process/find-program.ts';
 import { findTraces } from '../support/leftovers.ts';
 import { countMarked, makeMarker } from '../support/live-server.ts';
 import { isRoot, testThatNeeds } from '../support/needs.ts';

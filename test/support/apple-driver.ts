@@ -15,6 +15,7 @@ export function makeAppleDriver(
     cli: double.cli,
     guest: fileURLToPath(new URL('../../guest', import.meta.url)),
     recipes: fileURLToPath(new URL('../../images', import.meta.url)),
+    languages: {},
     weaker: [],
     log: SILENT_LOG,
     onProgress: () => {},

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runCommand } from '../../src/drivers/process/run-command.ts';
-import { BUILDABLE, toBuiltTag } from '../../src/drivers/docker/recipe.ts';
+import { BUILDABLE, toBuiltTag } from '../../src/drivers/images/recipe.ts';
 import { copyImages } from './copy-images.ts';
 import { engineApi, requireImages } from './docker-engine.ts';
 import { EngineApi } from './engine-api.ts';

@@ -76,7 +76,7 @@ export class PackageSite implements AsyncDisposable {
     return PackageStore.open({
       folder: join(this.folder, 'packages'),
       driver: this.driver,
-      openNetwork: networkOpener(this.driver.confines, {
+      openNetwork: networkOpener(this.driver.traits.confines, {
         gate: () => Promise.resolve(this.#gate),
         clock: SYSTEM_CLOCK,
         log: SILENT_LOG,

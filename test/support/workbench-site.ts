@@ -45,7 +45,7 @@ export function plainTools(dataDir: string, overrides: Partial<WorkbenchTools> =
             ),
           ),
       }),
-    choosePreload: () => Promise.reject(new HotcellError('DRIVER_UNAVAILABLE', 'no preload here')),
+    chooseConfined: () => Promise.reject(new HotcellError('DRIVER_UNAVAILABLE', 'no preload here')),
     close: () => Promise.resolve(),
     ...overrides,
   };

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { WORKER_DRIVERS, isMadeFromImage } from '../../app/driver-choices.ts';
 import { toSizeText } from '../../lib/size-text.ts';
 import { usageError } from '../exit-codes.ts';
 import type { CommandContext } from '../program.ts';
@@ -21,41 +22,42 @@ interface Options {
   readonly base?: string;
   readonly platform?: string;
   readonly agentVersion?: string;
-  readonly driver: 'docker' | 'oci';
+  readonly driver: string;
   readonly rebuild?: true;
   readonly config?: string;
   readonly json?: true;
 }
 
 export function addFleetBuildCommand(parent: Command, { terminal, outcome }: CommandContext): void {
+  const makers = WORKER_DRIVERS.filter((name) => name !== 'auto');
   parent
     .command('build')
     .description('make what workers run in: the image mahabharatha-worker, with Claude Code inside')
     .option('--base <image>', 'image to build from, instead of node:24-slim')
     .option('--platform <platform>', 'such as linux/arm64; that of the engine unless given')
     .option('--agent-version <version>', 'of Claude Code; the one that was tried unless given')
-    .addOption(
-      new Option('--driver <name>', 'what makes the cells').choices(['docker', 'oci']).default('docker'),
-    )
+    .addOption(new Option('--driver <name>', 'what makes the cells').choices(makers).default(makers[0]))
     .option('--rebuild', 'build it even if it is there')
     .option('--docker', 'the image: what is meant anyway')
     .option('--config <file>', 'settings of hotcell, for docker.host')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      if (options.driver === 'oci' && (options.base ?? options.platform) !== undefined)
-        throw usageError('cells of the driver oci have no image', 'Leave out --base and --platform.');
+      const { driver } = options;
+      const isImage = isMadeFromImage(driver);
+      if (!isImage && (options.base ?? options.platform) !== undefined)
+        throw usageError(`cells of the driver ${driver} have no image`, 'Leave out --base and --platform.');
       const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
       outcome.debug = config.logLevel === 'debug';
       const { buildWorkerImage, installAgentFolder } = await import('../../app/fleet-image.ts');
       using progress = new ProgressLine(terminal);
       const onProgress = (text: string): void => progress.show(`mahabharatha: ${text}`);
-      if (options.driver === 'oci') {
+      if (!isImage) {
         const installed = await installAgentFolder(onProgress, options.agentVersion);
         progress.clear();
         const { folder, version, wasThere } = installed;
         if (options.json === true)
-          terminal.json({ driver: 'oci', folder, agent_version: version, was_there: wasThere });
+          terminal.json({ driver, folder, agent_version: version, was_there: wasThere });
         else
           terminal.line(
             `${terminal.paint.green('✓')} Claude Code ${version} ${wasThere ? 'is there' : 'installed'}: ${folder}`,
@@ -67,7 +69,7 @@ export function addFleetBuildCommand(parent: Command, { terminal, outcome }: Com
       progress.clear();
       if (options.json === true) {
         terminal.json({
-          driver: 'docker',
+          driver,
           image: built.image,
           id: built.id,
           base: built.base,

@@ -1,5 +1,6 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 import type { CommandContext } from '../program.ts';
+import { addModeOptions } from '../fleet/agent-options.ts';
 import { leadFleet, type LeadOptions } from '../fleet/lead-fleet.ts';
 import { showPlan } from '../fleet/show-plan.ts';
 
@@ -42,21 +43,13 @@ export function addFleetKurukshetraCommand(parent: Command, context: CommandCont
 
 /** What `kurukshetra` and `resume` have in common. */
 export function addLeadOptions(command: Command): Command {
-  return command
+  return addModeOptions(command)
     .option('-f, --feature <name>', 'the feature; the current one unless given')
     .option(
       '-w, --workers <count>',
       'how many; workers.max_concurrent of the configuration unless given',
       toCount,
     )
-    .addOption(
-      new Option('-m, --mode <mode>', 'container (cells), subprocess (no walls) or auto').choices([
-        'subprocess',
-        'container',
-        'auto',
-      ]),
-    )
-    .addOption(new Option('--driver <name>', 'what makes the cells').choices(['auto', 'docker', 'oci']))
     .option('--auto-build', 'build the image of the workers if the engine does not have it')
     .option('-g, --task-graph <file>', 'the task graph; found by itself unless given')
     .option('-l, --level <number>', 'stop after this level', toCount)

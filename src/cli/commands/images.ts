@@ -12,7 +12,7 @@ Examples:
   hotcell images --json
   hotcell images --set docker.host=unix:///run/user/1000/docker.sock
 
-Shows the image that the docker or apple driver would use for each language: the one that \`hotcell build\`
+Shows the image that the driver would use for each language, where it uses images: the one that \`hotcell build\`
 made, otherwise that of the setting languages.<name>.image, which is pulled when it is missing. Without a
 language is the image of the fleet's workers, which \`mahabharatha build\` makes.`;
 
@@ -23,7 +23,7 @@ interface Options extends SettingsOptions {
 export function addImagesCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('images')
-    .description('list the image of each language and how to get it, for the docker and apple drivers')
+    .description('list the image of each language and how to get it, for drivers that use images')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {

@@ -1,24 +1,29 @@
 import { Option, type Command } from 'commander';
+import { WORKER_DRIVERS } from '../../app/driver-choices.ts';
+import { FLEET_MODES, PLAIN_MODE, type FleetMode } from '../../fleet/fleet-site.ts';
 
 /** Where an agent is run that is asked one question. */
 export interface AgentOptions {
-  readonly mode?: 'subprocess' | 'container' | 'auto';
-  readonly driver?: 'auto' | 'docker' | 'oci';
+  readonly mode?: FleetMode | 'auto';
+  readonly driver?: string;
   readonly autoBuild?: true;
   readonly config?: string;
 }
 
-export function addAgentOptions(command: Command): Command {
+/** `--mode` and `--driver`, for everything that runs an agent. */
+export function addModeOptions(command: Command): Command {
   return command
-    .optionsGroup('Agent:')
     .addOption(
-      new Option('-m, --mode <mode>', 'container (cells), subprocess (no walls) or auto').choices([
-        'subprocess',
-        'container',
+      new Option('-m, --mode <mode>', `container (cells), ${PLAIN_MODE} (no walls) or auto`).choices([
+        ...FLEET_MODES,
         'auto',
       ]),
     )
-    .addOption(new Option('--driver <name>', 'what makes the cell').choices(['auto', 'docker', 'oci']))
+    .addOption(new Option('--driver <name>', 'what makes the cells').choices(WORKER_DRIVERS));
+}
+
+export function addAgentOptions(command: Command): Command {
+  return addModeOptions(command.optionsGroup('Agent:'))
     .option('--auto-build', 'build the image of the workers if the engine does not have it')
     .option('--config <file>', 'settings of hotcell, for docker.host, runtime and the like');
 }

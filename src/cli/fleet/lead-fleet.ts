@@ -1,3 +1,4 @@
+import type { FleetMode } from '../../fleet/fleet-site.ts';
 import { EXIT_CODES } from '../exit-codes.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import { ProgressLine } from '../progress-line.ts';
@@ -11,8 +12,8 @@ import { renderReport } from './render-report.ts';
 export interface LeadOptions {
   readonly feature?: string;
   readonly workers?: number;
-  readonly mode?: 'subprocess' | 'container' | 'auto';
-  readonly driver?: 'auto' | 'docker' | 'oci';
+  readonly mode?: FleetMode | 'auto';
+  readonly driver?: string;
   readonly autoBuild?: true;
   readonly taskGraph?: string;
   readonly level?: number;

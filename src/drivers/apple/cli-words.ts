@@ -1,5 +1,5 @@
 import { HotcellError } from '../../core/errors.ts';
-import { toPlainWords } from '../docker/image-problem.ts';
+import { toPlainWords } from '../images/image-problem.ts';
 
 /** The CLI was there and said no. */
 export class CliRefusal extends Error {

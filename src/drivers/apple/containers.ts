@@ -3,7 +3,8 @@ import type { CellUsage } from '../../core/cell.ts';
 import { LIST, toDelete, toStats } from './argv.ts';
 import type { ContainerCli } from './cli.ts';
 import { CliRefusal, isNotFound } from './cli-words.ts';
-import { isOf, isOrphan } from './labels.ts';
+import { isOf } from '../engine/owner-labels.ts';
+import { isAppleOrphan } from './labels.ts';
 import { parseContainers, parseStats, type ListedContainer } from './shapes.ts';
 
 /** It waits for the virtual machine to end, and has no deadline of its own. */
@@ -46,7 +47,7 @@ export async function removeOrphans(
   for (const { id, configuration } of await listContainers(cli)) {
     const { labels } = configuration;
     const isLost = own.instance !== undefined && isOf(labels, own.instance) && !own.isKnown(id);
-    if (!isLost && !(await isOrphan(labels))) continue;
+    if (!isLost && !(await isAppleOrphan(labels))) continue;
     // One that cannot be removed now is left to the next look and must not keep anybody from serving.
     const isGone = await removeContainer(cli, id).then(
       () => true,

@@ -10,13 +10,14 @@ import { readUsage, removeContainer, removeOrphans } from './containers.ts';
 import { toCellLabels } from './labels.ts';
 import { probeApple } from './probe.ts';
 import { openSite, type AppleOptions, type AppleSite } from './site.ts';
+import { APPLE_TRAITS } from './traits.ts';
 
 export type { AppleOptions } from './site.ts';
 
 /** Cells from Apple's `container`: a virtual machine for each. */
 export class AppleDriver implements Driver {
   readonly name = 'apple';
-  readonly confines = 'cells';
+  readonly traits = APPLE_TRAITS;
   readonly #options: AppleOptions;
   readonly #cells = new Map<string, AppleCell>();
   readonly #creating = new Set<Promise<unknown>>();
@@ -65,20 +66,12 @@ export class AppleDriver implements Driver {
     if (problem !== undefined) throw problem;
     const site = await this.#openSite();
     try {
-      const image = await site.images.ensure(spec.image, (text) => this.#options.onProgress(text));
+      const image = await site.images.obtain(spec.image, (text) => this.#options.onProgress(text));
       this.#chosen.set(toKey(spec.image), image);
       return await this.#start(site, spec, image);
     } catch (error) {
       throw this.#noted(site, toCreateError(error, spec.name));
     }
-  }
-
-  adopt(): Promise<Cell> {
-    return Promise.reject(toNotLasting());
-  }
-
-  reclaimLasting(): Promise<string[]> {
-    return Promise.resolve([]);
   }
 
   async #openSite(): Promise<AppleSite> {

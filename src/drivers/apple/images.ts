@@ -1,11 +1,16 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CellImage } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
-import { BASE_LABEL, RECIPE_LABEL } from '../docker/build-image.ts';
-import { parseImageName } from '../docker/image-name.ts';
-import { readRecipe, recipeOfTag, toBuiltTag, type Buildable } from '../docker/recipe.ts';
-import { SharedPulls, type OnProgress } from '../docker/shared-pulls.ts';
+import { parseImageName } from '../images/image-name.ts';
+import {
+  ImageShelf,
+  type BuildRequest,
+  type ImageShelfOptions,
+  type PullOrder,
+} from '../images/image-shelf.ts';
+import { readRecipe } from '../images/recipe.ts';
+import type { OnProgress } from '../images/shared-pulls.ts';
+import { BASE_LABEL, RECIPE_LABEL, type StoredImage } from '../images/stored-image.ts';
 import { toBuild, toImageInspect, toImagePull } from './argv.ts';
 import type { ContainerCli } from './cli.ts';
 import { CliRefusal, isNotFound } from './cli-words.ts';
@@ -14,104 +19,58 @@ import { parseImages, type InspectedImage } from './shapes.ts';
 const PULL_SILENCE_MS = 120_000;
 /** Longer: the builder may have to be fetched and started before it says anything. */
 const BUILD_SILENCE_MS = 600_000;
-const FAILURE_KEPT_MS = 15_000;
 
-export interface AppleImageOptions {
-  /** The folder images/. */
-  readonly recipes: string;
-  readonly pullSilenceMs?: number;
-  readonly buildSilenceMs?: number;
-  readonly failureKeptMs?: number;
-}
-
-export interface BuildOrder {
-  readonly name: Buildable;
-  readonly base?: string | undefined;
-  readonly platform?: string | undefined;
-}
-
-/** The images that `container` has. */
-export class AppleImages {
+/** The images that `container` has. Asked before every cell: `run` would pull a missing one by itself, in silence. */
+export class AppleImages extends ImageShelf {
+  readonly command = 'container image';
   readonly #cli: ContainerCli;
-  readonly #options: Required<AppleImageOptions>;
-  readonly #flights: SharedPulls;
 
-  constructor(cli: ContainerCli, options: AppleImageOptions) {
+  constructor(cli: ContainerCli, options: ImageShelfOptions) {
+    super(options);
     this.#cli = cli;
-    this.#options = {
-      pullSilenceMs: PULL_SILENCE_MS,
-      buildSilenceMs: BUILD_SILENCE_MS,
-      failureKeptMs: FAILURE_KEPT_MS,
-      ...options,
-    };
-    this.#flights = new SharedPulls({
-      failureKeptMs: this.#options.failureKeptMs,
-      now: () => performance.now(),
-      isLasting: (error) => error instanceof HotcellError && error.code === 'IMAGE_UNAVAILABLE',
-    });
   }
 
-  async find(image: string): Promise<InspectedImage | undefined> {
+  async find(image: string): Promise<StoredImage | undefined> {
     // SECURITY: what cannot be a name might be taken for an option.
     if (parseImageName(image) === undefined)
-      throw toUnavailable(image, 'this cannot be the name of an image');
+      throw this.#unavailable(image, 'this cannot be the name of an image');
     try {
       const [found] = parseImages(await this.#cli.call(`look for image ${image}`, toImageInspect(image)));
-      return found;
+      return found === undefined ? undefined : toStored(found);
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  /** The name of the one to use, if it is there: ours where it was built, otherwise the one of the registry. */
-  async stored({ name, recipe }: CellImage): Promise<string | undefined> {
-    const names = [recipe === undefined ? undefined : toBuiltTag(recipe), name];
-    for (const image of names.filter((entry) => entry !== undefined))
-      if ((await this.find(image)) !== undefined) return image;
-    return undefined;
+  protected buildsUnasked(): boolean {
+    return true;
   }
 
-  /**
-   * Builds or pulls what is missing, and says what it is called. Callers who want the same image share one flight, and for
-   * a while its failure. Asked for before every cell: `run` would pull a missing image by itself, in silence.
-   */
-  async ensure(image: CellImage, onProgress: OnProgress): Promise<string> {
-    const stored = await this.stored(image);
-    if (stored !== undefined) return stored;
-    const name = image.name ?? (image.recipe === undefined ? undefined : toBuiltTag(image.recipe));
-    if (name === undefined) {
-      throw new HotcellError('IMAGE_UNAVAILABLE', 'the language has no image', {
-        hint: 'Set languages.<name>.image to an image that has the interpreter.',
-      });
-    }
-    await this.#flights.join(name, onProgress, async (tellAll) => {
-      const recipe = recipeOfTag(name);
-      // SECURITY: nobody else can give us what we build ourselves.
-      if (recipe === undefined) await this.#pull(name, tellAll);
-      else await this.build({ name: recipe }, tellAll);
-    });
-    return name;
-  }
-
-  async #pull(image: string, onProgress: OnProgress): Promise<void> {
+  protected async fetch(image: string, onProgress: OnProgress, { platform }: PullOrder): Promise<void> {
+    if (platform !== undefined)
+      throw this.#unavailable(image, `this command has no way to pull it for ${platform}`);
     onProgress(`pulling ${image}`);
     const following = {
-      silenceMs: this.#options.pullSilenceMs,
+      silenceMs: PULL_SILENCE_MS,
       onLine: (line: string) => onProgress(`pulling ${image}: ${line}`),
     };
     try {
       await this.#cli.follow(`pull ${image}`, toImagePull(image), following);
     } catch (error) {
-      throw error instanceof CliRefusal ? toUnavailable(image, error.words, error) : error;
+      throw error instanceof CliRefusal ? this.#unavailable(image, error.words, error) : error;
     }
   }
 
-  async build({ name, base, platform }: BuildOrder, onProgress: OnProgress): Promise<InspectedImage> {
+  protected async make(
+    { name, base, platform, tag, addition }: BuildRequest & { readonly tag: string },
+    onProgress: OnProgress,
+  ): Promise<{ readonly base: string }> {
+    if (addition !== undefined)
+      throw new HotcellError('IMAGE_UNAVAILABLE', `image ${tag} cannot be built by the apple driver`);
     // Below a link the builder finds an empty folder.
-    const context = await realpath(this.#options.recipes);
+    const context = await realpath(this.recipes);
     const recipe = await readRecipe(context, name);
-    const tag = toBuiltTag(name);
     const from = base ?? recipe.base;
     const words = toBuild({
       tag,
@@ -121,9 +80,8 @@ export class AppleImages {
       labels: { [RECIPE_LABEL]: recipe.hash, [BASE_LABEL]: from },
       platform,
     });
-    onProgress(`building ${tag}`);
     const following = {
-      silenceMs: this.#options.buildSilenceMs,
+      silenceMs: BUILD_SILENCE_MS,
       onLine: (line: string) => onProgress(`building ${tag}: ${line}`),
     };
     try {
@@ -139,17 +97,26 @@ export class AppleImages {
         },
       );
     }
-    this.#flights.forgetFailures();
-    const found = await this.find(tag);
-    if (found === undefined) throw toUnavailable(tag, 'it was built and is not there');
-    return found;
+    return { base: from };
+  }
+
+  #unavailable(image: string, words: string, cause?: unknown): HotcellError {
+    return new HotcellError('IMAGE_UNAVAILABLE', `image ${image} cannot be had: ${words}`, {
+      hint: `Correct languages.<name>.image, or try it by hand: container image pull ${image}`,
+      retryAfterSeconds: this.retryAfterSeconds,
+      cause,
+    });
   }
 }
 
-function toUnavailable(image: string, words: string, cause?: unknown): HotcellError {
-  return new HotcellError('IMAGE_UNAVAILABLE', `image ${image} cannot be had: ${words}`, {
-    hint: `Correct languages.<name>.image, or try it by hand: container image pull ${image}`,
-    retryAfterSeconds: FAILURE_KEPT_MS / 1000,
-    cause,
-  });
+/** An image may be there for several kinds of processor; the first is the one that was asked for. */
+function toStored({ id, configuration, variants }: InspectedImage): StoredImage {
+  const [variant] = variants;
+  return {
+    id: `sha256:${id}`,
+    sizeBytes: variant?.size ?? 0,
+    created: configuration.creationDate,
+    platform: variant === undefined ? '' : `${variant.platform.os}/${variant.platform.architecture}`,
+    labels: { ...variant?.config.config?.Labels },
+  };
 }

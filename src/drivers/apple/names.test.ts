@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { ownerRecord } from '../process/owner.ts';
 import { toContainerId } from './container-id.ts';
-import { isOf, isOrphan, toCellLabels, toLabelWords, toOwnerLabels } from './labels.ts';
+import { isOf } from '../engine/owner-labels.ts';
+import { isAppleOrphan, toAppleLabels, toCellLabels, toLabelWords } from './labels.ts';
 
 /** What the CLI takes for a name. */
 const LEGAL = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{1,62}$/;
@@ -23,15 +24,15 @@ describe('the id of a container', () => {
 
 describe('labels', () => {
   test('[MC-13] have one equal sign each, which is all that the CLI can read', async () => {
-    const labels = toCellLabels(await toOwnerLabels('abc'), { name: 'a=b', kind: 'run' });
+    const labels = toCellLabels(await toAppleLabels('abc'), { name: 'a=b', kind: 'run' });
     const values = toLabelWords(labels).filter((word) => word !== '--label');
     expect(values).toHaveLength(4);
     expect(values.filter((value) => value.split('=').length !== 2)).toEqual([]);
   });
 
   test('[SC-02] of a living server are no orphan’s', async () => {
-    const labels = await toOwnerLabels('abc');
-    expect(await isOrphan(labels)).toBe(false);
+    const labels = await toAppleLabels('abc');
+    expect(await isAppleOrphan(labels)).toBe(false);
     expect([isOf(labels, 'abc'), isOf(labels, 'abd')]).toEqual([true, false]);
   });
 
@@ -41,7 +42,7 @@ describe('labels', () => {
 
   test('[SC-02] of a dead server are', async () => {
     const dead = await changed({ pid: 2 ** 22 - 1 });
-    expect(await isOrphan({ 'hotcell.owner': 'abc', 'hotcell.process': dead })).toBe(true);
+    expect(await isAppleOrphan({ 'hotcell.owner': 'abc', 'hotcell.process': dead })).toBe(true);
   });
 
   test('[SC-02] whoever cannot be judged is left alone', async () => {
@@ -55,6 +56,6 @@ describe('labels', () => {
       { 'hotcell.owner': 'abc', 'hotcell.process': '' },
       { 'hotcell.owner': 'abc', 'hotcell.process': elsewhere },
     ])
-      expect([labels, await isOrphan(labels)]).toEqual([labels, false]);
+      expect([labels, await isAppleOrphan(labels)]).toEqual([labels, false]);
   });
 });

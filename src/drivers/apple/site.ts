@@ -3,12 +3,13 @@ import { realpath } from 'node:fs/promises';
 import type { Isolation } from '../../core/cell.ts';
 import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
 import { HotcellError } from '../../core/errors.ts';
+import type { LanguageTable } from '../../core/language.ts';
 import type { Log } from '../../core/log.ts';
-import type { Labels } from '../docker/owner-labels.ts';
+import type { Labels } from '../engine/owner-labels.ts';
 import { STATUS } from './argv.ts';
 import type { ContainerCli } from './cli.ts';
 import { AppleImages } from './images.ts';
-import { toOwnerLabels } from './labels.ts';
+import { toAppleLabels } from './labels.ts';
 import { probeApple } from './probe.ts';
 import { ServicesWatch } from './services-watch.ts';
 import { parseStatus } from './shapes.ts';
@@ -20,6 +21,7 @@ export interface AppleOptions {
   readonly guest: string;
   /** Folder with the recipes of images. */
   readonly recipes: string;
+  readonly languages: LanguageTable;
   /** Promises that the operator gave up by name. */
   readonly weaker: readonly Promised[];
   readonly log: Log;
@@ -50,8 +52,8 @@ export async function openSite(options: AppleOptions, onUp: () => void): Promise
   return {
     instance,
     cli,
-    labels: await toOwnerLabels(instance),
-    images: new AppleImages(cli, { recipes: options.recipes }),
+    labels: await toAppleLabels(instance),
+    images: new AppleImages(cli, options),
     isolation: { driver: 'apple', runtime: probe.runtime, enforcement: probe.enforcement },
     watch: new ServicesWatch(isUp, onUp),
     guest: await realpath(options.guest),

@@ -3,23 +3,13 @@ import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { messageOf } from '../../core/errors.ts';
 import { toTarHead, toTarTail } from '../../lib/tar-archive.ts';
-import { BuildLog } from './build-log.ts';
+import { BuildLog } from '../images/build-log.ts';
+import { toBuildError } from '../images/image-problem.ts';
+import type { BuildAddition } from '../images/image-shelf.ts';
+import type { Buildable, Recipe } from '../images/recipe.ts';
+import { BASE_LABEL, RECIPE_LABEL } from '../images/stored-image.ts';
 import { EngineRefusal, type Engine } from './engine.ts';
 import { EngineSilence, followEngineWork } from './engine-work.ts';
-import { toBuildError } from './image-problem.ts';
-import type { Buildable, Recipe } from './recipe.ts';
-
-/** On a built image, beside those of its Dockerfile. */
-export const RECIPE_LABEL = 'hotcell.recipe';
-export const BASE_LABEL = 'hotcell.base';
-
-/** What a recipe needs beside its own files. */
-export interface BuildAddition {
-  /** A file of the host, by its name in the context. */
-  readonly name: string;
-  readonly path: string;
-  readonly buildArgs: Readonly<Record<string, string>>;
-}
 
 export interface ImageBuild {
   readonly name: Buildable;

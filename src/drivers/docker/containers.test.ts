@@ -10,7 +10,7 @@ import {
   wasOutOfMemory,
 } from './containers.ts';
 import { EngineRefusal, type Engine } from './engine.ts';
-import { toOwnerLabels, type Labels } from './owner-labels.ts';
+import { toOwnerLabels, type Labels } from '../engine/owner-labels.ts';
 import { ScriptedEngine, type EngineScript, type ScriptedAnswer } from './scripted-engine.double.ts';
 
 let scripted: ScriptedEngine;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { CellUsage } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { EngineRefusal, isRefusal, type Engine } from './engine.ts';
-import { OURS_FILTER, isOrphan, toOwnFilter, type Labels } from './owner-labels.ts';
+import { OURS_FILTER, isOrphan, toOwnFilter, type Labels } from '../engine/owner-labels.ts';
 
 const REMOVAL_MS = 30_000;
 const LOOK_MS = 50;

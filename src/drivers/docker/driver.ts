@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { Container } from 'dockerode';
 import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
-import type { Driver, Probe } from '../../core/driver.ts';
+import type { Driver, DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
 import { attach } from './attach.ts';
@@ -24,6 +24,7 @@ import {
 } from './lasting.ts';
 import { probeDocker } from './probe.ts';
 import { closeSite, openSite, toUser, type DockerOptions, type DockerSite } from './site.ts';
+import { DOCKER_TRAITS } from './traits.ts';
 
 export type { DockerOptions } from './site.ts';
 
@@ -33,7 +34,7 @@ const MARKER_BYTES = 32;
 /** Cells from a Docker engine, or from Podman, which speaks the same language. */
 export class DockerDriver implements Driver {
   readonly name = 'docker';
-  readonly confines = 'cells';
+  readonly traits: DriverTraits;
   readonly #options: DockerOptions;
   readonly #cells = new Map<string, DockerCell>();
   readonly #creating = new Set<Promise<unknown>>();
@@ -51,7 +52,13 @@ export class DockerDriver implements Driver {
 
   constructor(options: DockerOptions) {
     this.#options = options;
+    this.traits = { ...DOCKER_TRAITS, hostFolders: options.endpoint.local };
   }
+
+  readonly lasting: LastingCells = {
+    adopt: (record, spec) => this.#adopt(record, spec),
+    reclaim: (keeper, keep) => this.#reclaimLasting(keeper, keep),
+  };
 
   async probe(): Promise<Probe> {
     return (await probeDocker(this.#options)).probe;
@@ -87,8 +94,7 @@ export class DockerDriver implements Driver {
     await requireHostFolders(spec, { local, mapsUsers: site.host.mapsUsers });
     let image = this.imageName(spec.image);
     try {
-      image = await site.images.choose(spec.image);
-      await site.images.ensure(image, (text) => this.#options.onProgress(text));
+      image = await site.images.obtain(spec.image, (text) => this.#options.onProgress(text));
       this.#chosen.set(toKey(spec.image), image);
       const volume = await this.#guestVolume(site, spec, image);
       return await this.#start(site, spec, { image, volume });
@@ -97,7 +103,7 @@ export class DockerDriver implements Driver {
     }
   }
 
-  async adopt(record: string, spec: CellSpec): Promise<Cell> {
+  async #adopt(record: string, spec: CellSpec): Promise<Cell> {
     const site = await this.#openSite();
     const { engine } = site.host;
     const { id, name, marker } = parseRecord(record);
@@ -115,7 +121,7 @@ export class DockerDriver implements Driver {
     return cell;
   }
 
-  async reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
+  async #reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
     const { host } = await probeDocker(this.#options);
     return host === undefined ? [] : removeLasting(host.engine, keeper, keep);
   }

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { toTar } from '../../lib/tar-archive.ts';
 import { GUEST_IN_CELL } from '../linux/cell-places.ts';
 import type { Engine } from './engine.ts';
-import type { Labels } from './owner-labels.ts';
+import type { Labels } from '../engine/owner-labels.ts';
 
 /** Tests of the guest files, and the text about them, are not for cells. */
 export const NOT_FOR_CELLS = /^(agent|credentials|egress|exactness|files)(\/|$)|\.md$/;

@@ -6,7 +6,7 @@ import { HotcellError } from '../../core/errors.ts';
 import { removeContainer, removeVolume } from './containers.ts';
 import { isRefusal, type Engine } from './engine.ts';
 import { NOT_FOR_CELLS } from './guest-volume.ts';
-import type { Labels } from './owner-labels.ts';
+import type { Labels } from '../engine/owner-labels.ts';
 
 /** Who keeps cells that outlive every server. They name no process, so nobody takes them for a dead one's. */
 const KEEPER = 'hotcell.keeper';

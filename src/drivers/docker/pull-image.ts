@@ -2,8 +2,8 @@ import { messageOf } from '../../core/errors.ts';
 import { toSizeText } from '../../lib/size-text.ts';
 import { EngineRefusal, type Engine } from './engine.ts';
 import { EngineSilence, followEngineWork } from './engine-work.ts';
-import type { ImageName } from './image-name.ts';
-import { classifyImageTrouble, type ImageTrouble } from './image-problem.ts';
+import type { ImageName } from '../images/image-name.ts';
+import { classifyImageTrouble, type ImageTrouble } from '../images/image-problem.ts';
 import { PullProgress } from './pull-progress.ts';
 
 export interface ImagePull {

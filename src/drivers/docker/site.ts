@@ -13,7 +13,7 @@ import type { Endpoint } from './endpoint.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { makeGuestVolume } from './guest-volume.ts';
 import { ImageStore } from './images.ts';
-import { toOwnerLabels, type Labels } from './owner-labels.ts';
+import { toOwnerLabels, type Labels } from '../engine/owner-labels.ts';
 import { probeDocker, type DockerHost } from './probe.ts';
 
 export interface DockerOptions {

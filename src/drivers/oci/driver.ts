@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
-import type { Driver, Probe } from '../../core/driver.ts';
+import type { Driver, LastingCells, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { requireOwner } from '../linux/cell-owner.ts';
 import { deadInstances, defaultStateDirectory, lastingInstance } from '../process/instance.ts';
@@ -38,6 +38,7 @@ import {
   type OciOptions,
   type OciSite,
 } from './site.ts';
+import { OCI_TRAITS } from './traits.ts';
 
 export type { OciOptions } from './site.ts';
 
@@ -67,7 +68,7 @@ function toIdentity({ identities }: OciSite, spec: CellSpec): HostIdentity {
 /** Cells from an OCI runtime, without any daemon. */
 export class OciDriver implements Driver {
   readonly name = 'oci';
-  readonly confines = 'cells';
+  readonly traits = OCI_TRAITS;
   readonly #options: OciOptions;
   readonly #cells = new Map<string, OciCell>();
   #site: Promise<OciSite> | undefined;
@@ -78,6 +79,11 @@ export class OciDriver implements Driver {
   constructor(options: OciOptions) {
     this.#options = options;
   }
+
+  readonly lasting: LastingCells = {
+    adopt: (record, spec) => this.#adopt(record, spec),
+    reclaim: (keeper, keep) => this.#reclaimLasting(keeper, keep),
+  };
 
   async probe(): Promise<Probe> {
     return (await probeOci(this.#options)).probe;
@@ -111,7 +117,7 @@ export class OciDriver implements Driver {
     }
   }
 
-  async adopt(record: string, spec: CellSpec): Promise<Cell> {
+  async #adopt(record: string, spec: CellSpec): Promise<Cell> {
     if (spec.lasting === undefined) throw new HotcellError('INTERNAL', 'only cells that last can be adopted');
     const site = await this.#openLasting(spec.lasting.keeper);
     const { id, kit: kitName, marker } = parseRecord(record);
@@ -130,7 +136,7 @@ export class OciDriver implements Driver {
     return cell;
   }
 
-  async reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
+  async #reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
     const { directory } = lastingInstance(
       this.#options.stateDirectory ?? (await defaultStateDirectory()),
       keeper,

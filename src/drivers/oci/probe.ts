@@ -3,7 +3,8 @@ import type { Note, Probe } from '../../core/driver.ts';
 import type { Enforcement } from '../../core/enforcement.ts';
 import { readCgroupLayout, type CgroupLayout } from './cgroup-layout.ts';
 import type { HiddenMounts } from './keeper.ts';
-import { RUNTIMES, findProgram, findRuntime, type FoundRuntime, type RuntimeName } from './runtime.ts';
+import { findProgram } from '../process/find-program.ts';
+import { RUNTIMES, findRuntime, type FoundRuntime, type RuntimeName } from './runtime.ts';
 import { toTraits } from './runtime-traits.ts';
 import { toSeccompProfile } from '../linux/seccomp.ts';
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { findProgram } from '../process/find-program.ts';
 import { toTraits, type RuntimeTraits } from './runtime-traits.ts';
-import { HELPER_ENV, runCommand, type CommandResult } from '../process/run-command.ts';
+import { runCommand, type CommandResult } from '../process/run-command.ts';
 
 export const RUNTIMES = ['crun', 'runc', 'runsc'] as const;
 export type RuntimeName = (typeof RUNTIMES)[number];
@@ -11,11 +12,6 @@ export interface FoundRuntime {
   readonly path: string;
   /** Name and version for people, such as `crun 1.8.1`. */
   readonly label: string;
-}
-
-export function findProgram(name: string): string | undefined {
-  const folders = HELPER_ENV['PATH']?.split(':') ?? [];
-  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
 }
 
 export async function findRuntime(name: RuntimeName): Promise<FoundRuntime | undefined> {

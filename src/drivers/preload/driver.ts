@@ -33,6 +33,7 @@ import {
 } from './probe.ts';
 import { killLeftGroup } from './process-group.ts';
 import { toSeatbeltCommand } from './seatbelt.ts';
+import { PRELOAD_TRAITS } from './traits.ts';
 
 export interface PreloadOptions {
   readonly stateDirectory: string | undefined;
@@ -55,7 +56,7 @@ const WHOLE_CORE = { cpus: Math.ceil(DEFAULT_LIMITS.cpus) };
 /** Processes of this host, each with walls of the kernel around it. Asked for by name only. */
 export class PreloadDriver implements Driver {
   readonly name = 'preload';
-  readonly confines = 'commands';
+  readonly traits = PRELOAD_TRAITS;
   readonly #options: PreloadOptions;
   readonly #cells = new Map<string, PreloadCell>();
   readonly #ids = new UnusedIds();
@@ -224,14 +225,6 @@ export class PreloadDriver implements Driver {
 
   async #stateDirectory(): Promise<string> {
     return `${this.#options.stateDirectory ?? (await defaultStateDirectory())}-preload`;
-  }
-
-  adopt(): Promise<never> {
-    return Promise.reject(new HotcellError('CELL_LOST', 'nothing of this driver outlives a server'));
-  }
-
-  reclaimLasting(): Promise<[]> {
-    return Promise.resolve([]);
   }
 
   async reclaim(): Promise<string[]> {

@@ -16,6 +16,7 @@ import type { ExecRequest } from '../../core/exec.ts';
 import { deadInstances, defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
 import { killMarked } from '../process/marked-processes.ts';
 import { SubprocessCell } from './cell.ts';
+import { SUBPROCESS_TRAITS } from './traits.ts';
 
 export interface SubprocessOptions {
   readonly stateDirectory: string | undefined;
@@ -48,7 +49,7 @@ interface Opened {
 /** Plain processes of this host, for code that is trusted anyway. UNSAFE, and asked for by name only. */
 export class SubprocessDriver implements Driver {
   readonly name = 'subprocess';
-  readonly confines = 'cells';
+  readonly traits = SUBPROCESS_TRAITS;
   readonly #options: SubprocessOptions;
   readonly #cells = new Map<string, SubprocessCell>();
   #opening: Promise<Opened> | undefined;
@@ -134,14 +135,6 @@ export class SubprocessDriver implements Driver {
 
   async #stateDirectory(): Promise<string> {
     return `${this.#options.stateDirectory ?? (await defaultStateDirectory())}-subprocess`;
-  }
-
-  adopt(): Promise<never> {
-    return Promise.reject(new HotcellError('CELL_LOST', 'nothing of this driver outlives a server'));
-  }
-
-  reclaimLasting(): Promise<[]> {
-    return Promise.resolve([]);
   }
 
   async reclaim(): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { findProgram } from '../oci/runtime.ts';
+import { findProgram } from '../process/find-program.ts';
 
 const NEEDED = ['mkfs.ext4', 'mount', 'umount', 'cp', 'e2fsck', 'resize2fs'];
 

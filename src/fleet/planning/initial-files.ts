@@ -9,7 +9,7 @@ export const INITIAL_CONFIG = `# How mahabharatha works in this repository. Ever
 workers:
   max_concurrent: 5 # unless --workers says otherwise
   launcher_type: auto # container, subprocess, or auto: container where its cells can be made
-  driver: auto # of mode container: docker, oci, or auto
+  driver: auto # of mode container, as --driver; auto: the first that has what the agent needs
   timeout_minutes: 30 # of one attempt at a task
   retry_attempts: 3 # after the first attempt
   backoff_strategy: exponential # exponential, linear or fixed

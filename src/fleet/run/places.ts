@@ -99,7 +99,7 @@ export class FleetPlaces {
       start: wish.start,
       author: await findAuthor(git, wish.number),
     };
-    return site.mode === 'subprocess'
+    return site.mode !== 'container'
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base: this.#base, folder: join(paths.cells, wish.key) });
   }

@@ -1,5 +1,3 @@
-import type Docker from 'dockerode';
-
 /** An image that the engine has. */
 export interface StoredImage {
   readonly id: string;
@@ -11,20 +9,9 @@ export interface StoredImage {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-export function toStoredImage(info: Docker.ImageInspectInfo): StoredImage {
-  return {
-    id: info.Id,
-    sizeBytes: info.Size,
-    created: info.Created,
-    platform: [info.Os, info.Architecture, platformVariant(info)].filter((part) => part !== '').join('/'),
-    labels: { ...info.Config.Labels },
-  };
-}
-
-/** The types of the client do not know of it yet. */
-function platformVariant(info: object): string {
-  return 'Variant' in info && typeof info.Variant === 'string' ? info.Variant : '';
-}
+/** On an image that we built, beside those of its Dockerfile. */
+export const RECIPE_LABEL = 'hotcell.recipe';
+export const BASE_LABEL = 'hotcell.base';
 
 /** `linux/arm64` asks for any variant of it, nothing for any at all. */
 export function isOfPlatform(has: string, wanted: string | undefined): boolean {

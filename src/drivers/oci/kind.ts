@@ -1,0 +1,19 @@
+import * as z from 'zod';
+import { driverKind } from '../kind.ts';
+import { OCI_TRAITS } from './traits.ts';
+
+export const OCI = driverKind({
+  traits: OCI_TRAITS,
+  auto: ['linux'],
+  settings: {
+    runtime: z
+      .enum(['auto', 'crun', 'runc', 'runsc'])
+      .default('auto')
+      .describe('OCI runtime of the oci driver'),
+    rootfs: z.string().optional().describe("folder to use as root of the cells instead of the host's /usr"),
+  },
+  make: async (around, { runtime, rootfs }) => {
+    const { OciDriver } = await import('./driver.ts');
+    return new OciDriver({ ...around, runtime, rootfs });
+  },
+});
