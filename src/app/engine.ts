@@ -1,4 +1,4 @@
-import type { DriverTraits, Note } from '../core/driver.ts';
+import { imageNameOf, type DriverTraits, type Note } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import { imageOf } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
@@ -94,7 +94,7 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
     stopping: stopping.signal,
     log,
     ...(packages === undefined ? {} : { packages }),
-    imageName: (language) => driver.imageName(imageOf(language), language.command[0] ?? ''),
+    imageName: (language) => imageNameOf(driver, imageOf(language), language.command[0] ?? ''),
     onRun: (result) => metrics.count(result),
   });
   const opened = await openSessions(config, driver, log);
@@ -130,7 +130,7 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
     driver: { name: driver.name, runtime: probe.runtime, reason, strategy, notes: probe.notes },
     health: () => {
       const states = runs.languages().map(({ name, state }) => [name, state] as const);
-      const problem = driver.problem();
+      const problem = driver.problem?.();
       const isRunning = problem === undefined && states.every(([, state]) => state === 'running');
       return {
         status: isRunning ? 'ok' : 'degraded',

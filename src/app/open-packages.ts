@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { CellImage } from '../core/cell.ts';
-import type { Driver } from '../core/driver.ts';
+import { imageNameOf, type Driver } from '../core/driver.ts';
 import { imageOf } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
 import { judgeOwner, ownerRecord } from '../drivers/process/owner.ts';
@@ -49,7 +49,7 @@ export async function openPythonPackages(config: Config, parts: PackageParts): P
     folder: join(packagesFolder(config), 'python'),
     ecosystem: PYPI,
     registry: async () => (await parts.gate.presets()).pypi,
-    platform: `python ${driver.imageName(image ?? NO_IMAGE, 'python3')} ${process.platform} ${process.arch}`,
+    platform: `python ${imageNameOf(driver, image ?? NO_IMAGE, 'python3')} ${process.platform} ${process.arch}`,
     keepUsedMs: Math.max(LEAST_KEPT_MS, 2 * config.ceilings.wallTimeMs),
   });
   return new PythonPackages({

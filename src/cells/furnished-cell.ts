@@ -79,7 +79,7 @@ export class FurnishedCell implements AsyncDisposable {
     const { startHelper } = this.#parts;
     if (startHelper !== undefined) return startHelper(request);
     const exec = await this.cell.exec(request);
-    void exec.ended.then(() => exec.forget());
+    void exec.ended.then(() => exec.lasting?.forget());
     return exec;
   };
 

@@ -59,7 +59,7 @@ class Ending implements Disposable {
 
   #begin(cause: 'wallTimeMs' | 'cancelled'): void {
     const { graceMs } = this.#attention;
-    if (graceMs === undefined) {
+    if (graceMs === undefined || this.#exec.terminate === undefined) {
       this.kill(cause);
       return;
     }
@@ -119,6 +119,6 @@ export async function runToEnd(
       },
     });
   } finally {
-    exec.forget();
+    exec.lasting?.forget();
   }
 }

@@ -24,7 +24,7 @@ export interface CellSpec {
   readonly image?: CellImage;
   /** The program the cell is started with. Without it the cell idles until `exec`. */
   readonly main?: ExecRequest;
-  /** The cell outlives the server, and `Driver.adopt` finds it again. Only without `main`. */
+  /** The cell outlives the server, and `LastingCells.adopt` finds it again. Only without `main`. */
   readonly lasting?: Lasting;
   /** A place to work in beside /tmp, at `WORKSPACE_IN_CELL`, for cells that last. */
   readonly workspace?: CellWorkspace;
@@ -97,6 +97,23 @@ export interface CellFile {
   readonly mode?: number;
 }
 
+/** A cell that outlives the server. */
+export interface LastingCell {
+  /** What `LastingCells.adopt` needs to find it again. Kept secret: whoever knows it can speak for the cell. */
+  readonly record: string;
+  /**
+   * In a cell that was adopted: a command that was started before, from this byte of its output on. Undefined when the cell
+   * knows of no such command.
+   */
+  resume(number: number, fromByte: number): Exec | undefined;
+}
+
+export interface Freezer {
+  /** Stops all its processes where they are, until `thaw`. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
+}
+
 export interface Cell {
   readonly id: string;
   readonly name: string;
@@ -106,20 +123,14 @@ export interface Cell {
   readonly main: Exec | undefined;
   /** One more command; only in a cell without `main`. */
   exec(request: ExecRequest): Promise<Exec>;
-  /** In a cell that lasts: what `Driver.adopt` needs to find it again. Kept secret: whoever knows it can speak for the cell. */
-  readonly record: string | undefined;
-  /**
-   * In a cell that was adopted: a command that was started before, from this byte of its output on. Undefined when the cell
-   * knows of no such command.
-   */
-  resume(id: number, fromByte: number): Exec | undefined;
-  /** Stops all its processes where they are, until `thaw`. */
-  freeze(): Promise<void>;
-  thaw(): Promise<void>;
+  /** Only in a cell that was made to last. */
+  readonly lasting?: LastingCell;
+  /** Absent where processes cannot be stopped as one. */
+  readonly freezer?: Freezer;
   /** What all of the cell uses. */
   usage(): Promise<CellUsage>;
-  /** Changes the memory limit of the running cell; undefined where that cannot be done. */
-  readonly limitMemory: ((bytes: number) => Promise<void>) | undefined;
+  /** Changes the memory limit of the running cell; absent where that cannot be done. */
+  limitMemory?(bytes: number): Promise<void>;
   /** Resolves when the cell has ended for whatever reason and nothing of it is left. */
   readonly gone: Promise<void>;
   /** Kills everything in the cell and removes every trace. May be called twice. */

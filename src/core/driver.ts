@@ -64,12 +64,17 @@ export interface Driver {
   readonly lasting?: LastingCells;
   /** The live cells of this instance. */
   list(): CellSummary[];
-  /** What cells with this image are really made from, for receipts; `program` is what they run. */
-  imageName(image: CellImage, program: string): string;
-  /** Why no cell can be made at present; undefined as long as all is well. */
-  problem(): string | undefined;
+  /** What cells with this image are really made from, for receipts. Absent where cells are made from none. */
+  imageName?(image: CellImage): string;
+  /** Why no cell can be made at present; undefined as long as all is well. Absent where nothing can be away. */
+  problem?(): string | undefined;
   /** Removes what instances that are no longer alive left behind; never touches a living one. Returns cell ids. */
   reclaim(): Promise<string[]>;
   /** Disposes every cell of this instance but the lasting ones, which it lets go, and everything the driver itself holds. */
   close(): Promise<void>;
+}
+
+/** For receipts: the image, or the program of this machine that stands in for one. */
+export function imageNameOf(driver: Driver, image: CellImage, program: string): string {
+  return driver.imageName?.(image) ?? `host:${program}`;
 }

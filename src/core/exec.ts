@@ -77,21 +77,27 @@ export type ExecEvent =
 /** A command whose request has `fallbackCwd` may write the name of a folder here. */
 export const CWD_DESCRIPTOR = 19;
 
+/** A command that may outlive the server. */
+export interface LastingExec {
+  /** Its name towards `LastingCell.resume`. */
+  readonly number: number;
+  /** Its end has been noted: nobody will resume it. */
+  forget(): void;
+}
+
 /** One running command. The last event is always `exit`; `events` throws when the cell was lost. */
 export interface Exec {
-  /** Its name towards `Cell.resume`. */
-  readonly id: number;
   readonly events: AsyncIterable<ExecEvent>;
   write(bytes: Uint8Array): void;
   closeStdin(): void;
   /** Ends the command and every process it started; resolves when the signal is sent. The outcome names the cause. */
   kill(cause: KillCause): Promise<void>;
-  /** Asks the command and every process it started to end (SIGTERM). */
-  terminate(): void;
+  /** Asks the command and every process it started to end (SIGTERM). Absent where nobody can be asked, only killed. */
+  terminate?(): void;
   /** Only with a terminal. */
-  resize(size: TerminalSize): void;
-  /** Its end has been noted: nobody will resume it. */
-  forget(): void;
+  resize?(size: TerminalSize): void;
+  /** Only in a cell that lasts. */
+  readonly lasting?: LastingExec;
   /** What it has used so far. */
   usage(): Promise<Usage>;
   /** Resolves when the command has ended for whatever reason, before anything is cleaned up. */

@@ -7,7 +7,6 @@ const LONGEST_PAYLOAD = 1024 * 1024;
 
 /** For tests: a cell whose relay says what the test wants, as a hostile one would. */
 export class ScriptedCell implements Exec {
-  readonly id = 1;
   readonly ended = Promise.resolve();
   readonly #events = new EventQueue<ExecEvent>();
   readonly events: AsyncIterable<ExecEvent> = this.#events;
@@ -55,10 +54,6 @@ export class ScriptedCell implements Exec {
   }
 
   terminate(): void {}
-
-  resize(): void {}
-
-  forget(): void {}
 
   usage(): Promise<typeof NO_USAGE> {
     return Promise.resolve(NO_USAGE);

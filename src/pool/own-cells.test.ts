@@ -61,7 +61,7 @@ describe('a cell of its own, strategy fresh', () => {
   test('[CX-09] is made for the purpose when it cannot, and the one that waits is made again', async () => {
     const { driver, pool } = await startPool('fresh');
     const [waiting] = driver.cells;
-    if (waiting !== undefined) waiting.limitMemory = undefined;
+    if (waiting !== undefined) delete waiting.limitMemory;
     driver.canLimitMemory = false;
     const taken = await pool.takeOwn('lua', needs(OTHER), NOBODY);
     expect({ warm: taken.warm, memoryBytes: taken.memoryBytes }).toEqual({ warm: false, memoryBytes: OTHER });

@@ -33,7 +33,6 @@ export const sayReady: Boot = (program) => program.sayReady();
 
 /** For tests: a program that does what the test says. */
 export class ScriptedProgram implements Exec {
-  readonly id = 0;
   readonly request: ExecRequest;
   readonly events = new EventQueue<ExecEvent>();
   readonly kills: KillCause[] = [];
@@ -88,10 +87,6 @@ export class ScriptedProgram implements Exec {
 
   terminate(): void {}
 
-  resize(): void {}
-
-  forget(): void {}
-
   usage(): Promise<Usage> {
     return Promise.resolve(this.usageNow);
   }
@@ -107,7 +102,7 @@ export class ScriptedCell implements Cell {
   readonly main: ScriptedProgram | undefined;
   readonly gone: Promise<void>;
   readonly memoryLimits: number[] = [];
-  limitMemory: Cell['limitMemory'] = (bytes) => {
+  limitMemory?: (bytes: number) => Promise<void> = (bytes) => {
     this.memoryLimits.push(bytes);
     return Promise.resolve();
   };
@@ -130,20 +125,6 @@ export class ScriptedCell implements Cell {
 
   get name(): string {
     return this.spec.name;
-  }
-
-  readonly record = undefined;
-
-  resume(): undefined {
-    return undefined;
-  }
-
-  freeze(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  thaw(): Promise<void> {
-    return Promise.resolve();
   }
 
   usage(): Promise<CellUsage> {
@@ -208,21 +189,13 @@ export class ScriptedDriver implements Driver {
       program.usageNow = { ...NO_USAGE, peakMemoryBytes: this.peakMemoryBytes };
       this.boot(program, spec);
     });
-    if (!this.canLimitMemory) cell.limitMemory = undefined;
+    if (!this.canLimitMemory) delete cell.limitMemory;
     this.cells.push(cell);
     return cell;
   }
 
   get alive(): number {
     return this.cells.filter((cell) => cell.disposals === 0).length;
-  }
-
-  imageName(): string {
-    return 'scripted';
-  }
-
-  problem(): undefined {
-    return undefined;
   }
 
   list(): [] {

@@ -1,4 +1,5 @@
 import type { ExitEvent } from '../cells/run-to-end.ts';
+import { requireLastingCell, requireLastingExec } from '../core/capabilities.ts';
 import type { Cell } from '../core/cell.ts';
 import { messageOf, toHotcellError } from '../core/errors.ts';
 import type { Exec } from '../core/exec.ts';
@@ -90,7 +91,7 @@ export class ExecRunner {
         return;
       }
       const running = await this.#host.cell.exec(setup);
-      this.#table.begin(exec, { number: running.id, phase: 'setup', outputBase: 0 });
+      this.#table.begin(exec, { number: requireLastingExec(running).number, phase: 'setup', outputBase: 0 });
       running.closeStdin();
       exec.startClock();
       this.#watch(this.#attendSetup(launch, running, refusals));
@@ -118,7 +119,11 @@ export class ExecRunner {
     const changes = launch.reportChanges ? await this.#host.watchFiles() : undefined;
     const request = toCommandRequest(place, { ...wish, env });
     const running = await cell.exec(launch.insists ? { ...request, fallbackCwd: wish.cwd } : request);
-    this.#table.begin(exec, { number: running.id, phase: 'command', outputBase: exec.outputBytes });
+    this.#table.begin(exec, {
+      number: requireLastingExec(running).number,
+      phase: 'command',
+      outputBase: exec.outputBytes,
+    });
     if (stdin !== undefined && stdin !== '') running.write(encoder.encode(stdin));
     if (!launch.keepsInput) running.closeStdin();
     exec.startClock();
@@ -129,7 +134,7 @@ export class ExecRunner {
     const { exec } = launch;
     const ending = await exec.attend(running, { acceptsInput: false, onlyStderr: true });
     if (ending === undefined) return;
-    running.forget();
+    running.lasting?.forget();
     const report = 'exit' in ending ? exec.toReport(ending.exit) : ending.report;
     if (!report.ok || exec.killedBy !== undefined) {
       const failure = report.ok ? toKilledEnd(exec.killedBy ?? 'request') : toSetupFailure(report);
@@ -172,7 +177,7 @@ export class ExecRunner {
         : {}),
     });
     // Only now: what is noted need not be told again.
-    if (isStored) running.forget();
+    if (isStored) running.lasting?.forget();
   }
 
   async #changesOf(changes: Started['changes']): Promise<ChangedFile[] | undefined> {
@@ -203,7 +208,9 @@ export class ExecRunner {
   resume(row: ExecRow, exec: CommandExec, isPaused: boolean): void {
     const { cell } = this.#host;
     const running =
-      row.number === null ? undefined : cell.resume(row.number, exec.outputBytes - row.output_base);
+      row.number === null
+        ? undefined
+        : requireLastingCell(cell).resume(row.number, exec.outputBytes - row.output_base);
     if (running === undefined) {
       this.#end(exec, toLostEnd('server_restarted', 'the server was restarted before it knew of its end'));
       return;
@@ -224,7 +231,7 @@ export class ExecRunner {
       'server_restarted',
       'the server was restarted during the set-up command; send it again',
     );
-    if (this.#end(exec, report.ok ? lost : toSetupFailure(report), exit)) running.forget();
+    if (this.#end(exec, report.ok ? lost : toSetupFailure(report), exit)) running.lasting?.forget();
   }
 
   /** SECURITY: whatever goes wrong with one command must not end the server. */

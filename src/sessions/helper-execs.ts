@@ -1,5 +1,6 @@
 import { readOutcome } from '../cells/read-outcome.ts';
 import { attend, runToEnd } from '../cells/run-to-end.ts';
+import { requireLastingCell, requireLastingExec } from '../core/capabilities.ts';
 import type { Cell } from '../core/cell.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
@@ -37,7 +38,7 @@ export class HelperExecs {
     await this.#inherited.promise;
     if (this.#isLetGo) throw new HotcellError('CANCELLED', 'the session was let go');
     const exec = await cell.exec(request);
-    rows.addHelper(sessionId, exec.id);
+    rows.addHelper(sessionId, requireLastingExec(exec).number);
     void exec.ended.then(() => this.#onEnded(exec));
     return exec;
   }
@@ -46,8 +47,9 @@ export class HelperExecs {
     const { rows, sessionId, log } = this.#parts;
     if (this.#isLetGo) return;
     try {
-      rows.removeHelper(sessionId, exec.id);
-      exec.forget();
+      const lasting = requireLastingExec(exec);
+      rows.removeHelper(sessionId, lasting.number);
+      lasting.forget();
     } catch (error) {
       log.error({ error: messageOf(error) }, 'the end of a helper cannot be stored');
     }
@@ -67,7 +69,8 @@ export class HelperExecs {
     const noted = rows.helpers(sessionId);
     const first = Math.max(lastKnown, ...noted) + 1;
     const perhaps = Array.from({ length: JUST_STARTED }, (_, index) => first + index);
-    await Promise.all([...noted, ...perhaps].map((number) => this.#endOne(cell.resume(number, 0))));
+    const lasting = requireLastingCell(cell);
+    await Promise.all([...noted, ...perhaps].map((number) => this.#endOne(lasting.resume(number, 0))));
     rows.clearHelpers(sessionId);
     this.#inherited.resolve();
   }
@@ -77,7 +80,7 @@ export class HelperExecs {
     try {
       await exec.kill('cancelled');
       await attend(exec, {});
-      exec.forget();
+      exec.lasting?.forget();
     } catch (error) {
       this.#parts.log.warn({ error: messageOf(error) }, 'a helper of the last server could not be ended');
     }

@@ -195,7 +195,8 @@ describe('what is gone', () => {
     const session = await desk.create(before);
     await desk.stop(before);
     const down = { code: 'DRIVER_UNAVAILABLE' };
-    const failing = { adopt: () => Promise.reject(new HotcellError('DRIVER_UNAVAILABLE', 'no engine')) };
+    const adopt = () => Promise.reject(new HotcellError('DRIVER_UNAVAILABLE', 'no engine'));
+    const failing = { lasting: { ...desk.driver.lasting, adopt } };
     const broken = Object.assign(Object.create(desk.driver) as typeof desk.driver, failing);
     await expect(desk.open({ driver: broken })).rejects.toMatchObject(down);
     const after = await desk.open();
@@ -241,7 +242,10 @@ describe('what is gone', () => {
     const after = await desk.open();
     const commands = desk.host.cells[0]?.all ?? [];
     expect(commands.filter(({ isEnded }) => !isEnded)).toEqual([]);
-    expect(commands.find(({ id }) => id === helper.id)?.heard).toEqual(['kill cancelled', 'forget']);
+    expect(commands.find(({ id }) => id === helper.lasting?.number)?.heard).toEqual([
+      'kill cancelled',
+      'forget',
+    ]);
     expect(after.store.sessions.helpers(session.id)).toEqual([]);
   });
 

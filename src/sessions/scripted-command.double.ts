@@ -1,4 +1,12 @@
-import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../core/exec.ts';
+import type {
+  Exec,
+  ExecEvent,
+  ExecOutcome,
+  ExecRequest,
+  KillCause,
+  LastingExec,
+  Usage,
+} from '../core/exec.ts';
 import { EventQueue } from '../lib/event-queue.ts';
 
 const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
@@ -82,7 +90,7 @@ export class ScriptedCommand {
 
 /** For tests: one server's hold on a command. */
 export class ScriptedExec implements Exec {
-  readonly id: number;
+  readonly lasting: LastingExec;
   readonly ended: Promise<void>;
   readonly #command: ScriptedCommand;
   readonly #queue = new EventQueue<ExecEvent>();
@@ -94,7 +102,7 @@ export class ScriptedExec implements Exec {
   #markEnded: () => void = () => {};
 
   constructor(command: ScriptedCommand, forget: () => void) {
-    this.id = command.id;
+    this.lasting = { number: command.id, forget: () => this.#noted() };
     this.#command = command;
     this.#forget = forget;
     this.ended = new Promise((resolve) => (this.#markEnded = resolve));
@@ -161,7 +169,7 @@ export class ScriptedExec implements Exec {
     this.#command.heard.push('resize');
   }
 
-  forget(): void {
+  #noted(): void {
     if (this.#isDetached) return;
     this.#command.heard.push('forget');
     this.#forget();

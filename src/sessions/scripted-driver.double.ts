@@ -1,4 +1,4 @@
-import type { Cell, CellSpec, Isolation } from '../core/cell.ts';
+import type { Cell, CellSpec, Freezer, Isolation, LastingCell } from '../core/cell.ts';
 import type { Driver, DriverTraits, LastingCells } from '../core/driver.ts';
 import type { Enforcement } from '../core/enforcement.ts';
 import { HotcellError } from '../core/errors.ts';
@@ -56,11 +56,11 @@ export class ScriptedHost {
 class ScriptedCell implements Cell {
   readonly id: string;
   readonly name: string;
-  readonly record: string;
+  readonly lasting: LastingCell;
+  readonly freezer: Freezer = { freeze: () => this.#freeze(true), thaw: () => this.#freeze(false) };
   readonly workdir = '/tmp';
   readonly isolation = ISOLATION;
   readonly main = undefined;
-  readonly limitMemory = undefined;
   readonly gone: Promise<void>;
   readonly #inside: ScriptedInside;
   readonly #host: ScriptedHost;
@@ -71,7 +71,10 @@ class ScriptedCell implements Cell {
     this.#host = host;
     this.id = inside.id;
     this.name = inside.spec.name;
-    this.record = `record-${inside.id}`;
+    this.lasting = {
+      record: `record-${inside.id}`,
+      resume: (number, fromByte) => this.#resume(number, fromByte),
+    };
     this.gone = new Promise((resolve) => (this.#markGone = resolve));
   }
 
@@ -92,7 +95,7 @@ class ScriptedCell implements Cell {
     return Promise.resolve(exec);
   }
 
-  resume(id: number, fromByte: number): Exec | undefined {
+  #resume(id: number, fromByte: number): Exec | undefined {
     const command = this.#inside.commands.get(id);
     if (command === undefined) return undefined;
     const exec = new ScriptedExec(command, () => this.#inside.commands.delete(id));
@@ -100,13 +103,8 @@ class ScriptedCell implements Cell {
     return exec;
   }
 
-  freeze(): Promise<void> {
-    this.#inside.isFrozen = true;
-    return Promise.resolve();
-  }
-
-  thaw(): Promise<void> {
-    this.#inside.isFrozen = false;
+  #freeze(isFrozen: boolean): Promise<void> {
+    this.#inside.isFrozen = isFrozen;
     return Promise.resolve();
   }
 
@@ -192,14 +190,6 @@ export class ScriptedDriver implements Driver {
 
   list(): [] {
     return [];
-  }
-
-  imageName(): string {
-    return 'scripted';
-  }
-
-  problem(): undefined {
-    return undefined;
   }
 
   reclaim(): Promise<[]> {

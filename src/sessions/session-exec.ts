@@ -185,7 +185,7 @@ export class CommandExec implements SessionExec {
 
   #terminate(): void {
     this.#store('timeout', () => this.#site.rows.setTimedOut(this.id));
-    this.#running?.terminate();
+    this.#running?.terminate?.();
   }
 
   #kill(cause: 'wallTimeMs' | 'cancelled'): void {
@@ -295,7 +295,7 @@ export class CommandExec implements SessionExec {
   }
 
   resize(size: TerminalSize): void {
-    this.#requireInput().resize(size);
+    this.#requireInput().resize?.(size);
   }
 
   #requireInput(): Exec {

@@ -1,3 +1,4 @@
+import { requireFreezer } from '../core/capabilities.ts';
 import type { Cell } from '../core/cell.ts';
 import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
@@ -80,7 +81,7 @@ export class SessionLife {
     return this.#change(async () => {
       if (this.isPaused) return false;
       const { cell, clock, id, store } = this.#parts;
-      await cell.freeze();
+      await requireFreezer(cell).freeze();
       this.#pausedAt = clock.now();
       for (const exec of table.living()) exec.stopClock();
       store.sessions.setPaused(id, this.#pausedAt);
@@ -92,7 +93,7 @@ export class SessionLife {
     return this.#change(async () => {
       if (this.#pausedAt === undefined) return false;
       const { cell, clock, id, store } = this.#parts;
-      await cell.thaw();
+      await requireFreezer(cell).thaw();
       const pausedFor = clock.now() - this.#pausedAt;
       this.#pausedAt = undefined;
       store.atomically(() => {

@@ -2,7 +2,7 @@ import { FurnishedCell } from '../cells/furnished-cell.ts';
 import { requireSight, sightOfWorkspace } from '../cells/require-sight.ts';
 import type { Cell, CellSpec } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
-import { requireLasting } from '../core/capabilities.ts';
+import { requireFreezer, requireLasting, requireLastingCell } from '../core/capabilities.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
@@ -75,7 +75,10 @@ export class SessionMaker {
       );
       await this.#prepare(session);
       // Until now a crash would have left a session that nobody has heard of.
-      host.store.sessions.complete(asked.id, cell);
+      host.store.sessions.complete(asked.id, {
+        id: cell.id,
+        record: requireLastingCell(cell).record,
+      });
       return session;
     } catch (error) {
       await session?.parts.furnished.closeNetwork();
@@ -109,7 +112,7 @@ export class SessionMaker {
       const lastNumber = await session.commands.restore(session.life.isPaused);
       await session.parts.helpers.endInherited(lastNumber);
       // A cell that is taken over runs, whatever it did before.
-      if (session.life.isPaused) await cell.freeze();
+      if (session.life.isPaused) await requireFreezer(cell).freeze();
       return session;
     } catch (error) {
       session.parts.helpers.letGo();

@@ -113,10 +113,10 @@ export class SessionRows {
     this.#db.prepare('UPDATE sessions SET facts = ? WHERE id = ?').run(JSON.stringify(facts), id);
   }
 
-  complete(id: string, cell: { readonly id: string; readonly record: string | undefined }): void {
+  complete(id: string, cell: { readonly id: string; readonly record: string }): void {
     this.#db
       .prepare("UPDATE sessions SET state = 'running', cell_id = ?, record = ? WHERE id = ?")
-      .run(cell.id, cell.record ?? null, id);
+      .run(cell.id, cell.record, id);
   }
 
   /** As if it had never been. */

@@ -187,7 +187,7 @@ async function runIn(bench: BenchCell, attempt: Attempt): Promise<End> {
     onOutput: (stream: 'stdout' | 'stderr', bytes: Uint8Array) => run.take(stream, bytes),
     onUnkillable: () => host.cells.discard(bench),
   };
-  const exit = await attend(exec, attention, events).finally(() => exec.forget());
+  const exit = await attend(exec, attention, events);
   const refusals = network?.refusalsSince(mark) ?? [];
   const refused = toRefusedAccess(refusals, host.options.rules);
   const said = saysDenials ? host.options.readDenials(run.rawStderr()).denials : [];

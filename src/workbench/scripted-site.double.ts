@@ -30,7 +30,6 @@ const NOBODY: Enforcement = {
 
 /** For tests: a command that does what the test says. */
 export class ScriptedExec implements Exec {
-  readonly id = 1;
   readonly request: ExecRequest;
   readonly ended: Promise<void>;
   readonly heard: string[] = [];
@@ -83,8 +82,6 @@ export class ScriptedExec implements Exec {
   }
 
   terminate(): void {}
-  resize(): void {}
-  forget(): void {}
 
   usage(): Promise<Usage> {
     return Promise.resolve(NO_USAGE);
@@ -103,8 +100,6 @@ export class ScriptedCell implements Cell {
   readonly workdir = '/tmp';
   readonly isolation = { driver: 'scripted', runtime: 'none', enforcement: NOBODY };
   readonly main = undefined;
-  readonly record = undefined;
-  readonly limitMemory = undefined;
   readonly gone: Promise<void>;
   readonly codes: ScriptedExec[] = [];
   readonly #site: ScriptedSite;
@@ -141,18 +136,6 @@ export class ScriptedCell implements Cell {
     const token = this.#site.isBlind ? 'none' : readFileSync(join(code.folder, '.token'), 'utf8');
     exec.say(`${token}\n${code.at}\n${packages.at}\n`);
     exec.exit();
-  }
-
-  resume(): undefined {
-    return undefined;
-  }
-
-  freeze(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  thaw(): Promise<void> {
-    return Promise.resolve();
   }
 
   usage(): Promise<{ cpuMs: number; memoryBytes: undefined; processes: undefined }> {
@@ -227,8 +210,6 @@ export class ScriptedSite {
         return cell;
       },
       list: () => [],
-      imageName: () => 'scripted',
-      problem: () => undefined,
       reclaim: () => Promise.resolve([]),
       close: () => Promise.resolve(),
     };

@@ -77,7 +77,7 @@ export class WaitingBun {
       await exec.kill('cancelled');
       void this.#drain();
       await exec.ended;
-      exec.forget();
+      exec.lasting?.forget();
     } catch {
       // The cell is gone, and everything with it.
     }

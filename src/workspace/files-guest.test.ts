@@ -9,7 +9,6 @@ const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
 
 /** A command in a cell that says whatever a test wants it to say. */
 class ScriptedExec implements Exec {
-  readonly id = 1;
   readonly #queue = new EventQueue<ExecEvent>();
   readonly events: AsyncIterable<ExecEvent> = this.#queue;
   readonly ended: Promise<void>;
@@ -50,11 +49,7 @@ class ScriptedExec implements Exec {
 
   terminate(): void {}
 
-  resize(): void {}
-
-  forget(): void {
-    this.isForgotten = true;
-  }
+  readonly lasting = { number: 1, forget: () => void (this.isForgotten = true) };
 
   usage(): Promise<Usage> {
     return Promise.resolve(NO_USAGE);

@@ -235,7 +235,7 @@ class Talk {
       await this.#exec.kill('cancelled').catch(() => {});
       await isInTime(this.#drained(), CLOSE_MS);
     }
-    this.#exec.forget();
+    this.#exec.lasting?.forget();
   }
 
   /** Reads to the end, so that nothing waits for us to take its output. */

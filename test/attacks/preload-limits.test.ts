@@ -175,7 +175,7 @@ test('[MC-06] a command that ignores being asked is killed', async () => {
   const cell = await place.driver.create({ name: 'x', kind: 'run', limits: { ...DEFAULT_LIMITS, cpus: 1 } });
   const exec = await cell.exec(bash('trap "" TERM INT HUP; echo up; while :; do sleep 1; done'));
   await readLine(exec);
-  exec.terminate();
+  exec.terminate?.();
   await exec.kill('wallTimeMs');
   expect((await finish(exec)).outcome).toEqual({ kind: 'limit', limit: 'wallTimeMs' });
   await cell.dispose();

@@ -1,3 +1,4 @@
+import { requireLastingCell, requireLastingExec } from '../../src/core/capabilities.ts';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,10 +46,10 @@ async function work(cell: Cell): Promise<LastWords> {
     terminal: { rows: 20, columns: 70 },
   });
   const commands = [
-    { id: long.id, text: await readSome(long, 100_000) },
-    { id: shell.id, text: await readSome(shell, 2) },
+    { id: requireLastingExec(long).number, text: await readSome(long, 100_000) },
+    { id: requireLastingExec(shell).number, text: await readSome(shell, 2) },
   ];
-  return { record: cell.record ?? '', commands };
+  return { record: requireLastingCell(cell).record, commands };
 }
 
 const { words, keeper, task, folder = '' } = JSON.parse(process.argv[2] ?? '') as ChildTask;

@@ -1,4 +1,4 @@
-import { requireLasting } from '../../src/core/capabilities.ts';
+import { requireFreezer, requireLasting, requireLastingCell } from '../../src/core/capabilities.ts';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -72,12 +72,12 @@ async function run(cell: Cell, script: string): Promise<string> {
   const exec = await cell.exec(bash(script));
   exec.closeStdin();
   const { stdout, stderr } = await finish(exec);
-  exec.forget();
+  exec.lasting?.forget();
   return stdout + stderr;
 }
 
 function resumed(cell: Cell, id: number, fromByte: number): Exec {
-  const exec = cell.resume(id, fromByte);
+  const exec = requireLastingCell(cell).resume(id, fromByte);
   if (exec === undefined) throw new Error(`the cell knows nothing of command ${id}`);
   return exec;
 }
@@ -93,12 +93,12 @@ async function goOn(cell: Cell, { commands }: LastWords): Promise<void> {
   expect(long.text + stdout === `${lines}got word\n`).toBe(true);
   expect([stderr, outcome]).toEqual(['done\n', { kind: 'exited', code: 3 }]);
   const terminal = resumed(cell, shell.id, shell.text.length);
-  terminal.resize({ rows: 21, columns: 71 });
+  terminal.resize?.({ rows: 21, columns: 71 });
   terminal.write(Buffer.from('stty size; exit 4\n'));
   const end = await finish(terminal);
   expect(end.stdout).toContain('21 71\r\n');
   expect(end.outcome).toEqual({ kind: 'exited', code: 4 });
-  for (const exec of [rest, terminal]) exec.forget();
+  for (const exec of [rest, terminal]) exec.lasting?.forget();
 }
 
 async function afterTheEndOf(
@@ -114,7 +114,7 @@ async function afterTheEndOf(
     endIt(child);
     await exited;
     const cell = await requireLasting(makeServer()).adopt(last.record, lastingSpec(keeper));
-    expect(cell.record).toBe(last.record);
+    expect(cell.lasting?.record).toBe(last.record);
     await goOn(cell, last);
     expect(await run(cell, 'echo fine')).toBe('fine\n');
     await cell.dispose();
@@ -135,12 +135,12 @@ export const LASTING = {
       const busy = await cell.exec(bash('echo up; while :; do :; done'));
       await readLine(busy);
       await waitFor('it is busy', async () => (await cpuMsOf(cell)) > 200);
-      await cell.freeze();
+      await requireFreezer(cell).freeze();
       const frozen = await cpuMsOf(cell);
       const until = performance.now() + 700;
       await waitFor('time passes', () => performance.now() > until);
       expect((await cpuMsOf(cell)) - frozen).toBeLessThan(20);
-      await cell.thaw();
+      await requireFreezer(cell).thaw();
       await waitFor('it is busy again', async () => (await cpuMsOf(cell)) > frozen + 100);
       await busy.kill('cancelled');
       expect((await finish(busy)).outcome).toEqual({ kind: 'cancelled' });
@@ -150,9 +150,9 @@ export const LASTING = {
     withServers(subject, async ({ makeServer, newKeeper }) => {
       const [first, spec] = [makeServer(), lastingSpec(newKeeper())];
       const cell = await first.create(spec);
-      await cell.freeze();
+      await requireFreezer(cell).freeze();
       await first.close();
-      const adopted = await requireLasting(makeServer()).adopt(cell.record ?? '', spec);
+      const adopted = await requireLasting(makeServer()).adopt(requireLastingCell(cell).record, spec);
       expect(await run(adopted, 'echo fine')).toBe('fine\n');
       await adopted.dispose();
     }),
@@ -163,7 +163,7 @@ export const LASTING = {
         await driver.create(lastingSpec(keeper)),
         await driver.create(lastingSpec(keeper)),
       ];
-      await Promise.all([one.freeze(), other.freeze()]);
+      await Promise.all([requireFreezer(one).freeze(), requireFreezer(other).freeze()]);
       await one.dispose();
       await one.gone;
       expect(await requireLasting(driver).reclaim(keeper, new Set())).toEqual([other.id]);
@@ -180,13 +180,13 @@ export const LASTING = {
       expect(await next.reclaim()).toEqual([]);
       expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([unwanted.id]);
       expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([]);
-      const gone = requireLasting(next).adopt(unwanted.record ?? '', lastingSpec(keeper));
+      const gone = requireLasting(next).adopt(requireLastingCell(unwanted).record, lastingSpec(keeper));
       await expect(gone).rejects.toMatchObject({ code: 'CELL_LOST' });
       for (const [cell, who] of [
         [wanted, keeper],
         [strange, stranger],
       ] as const) {
-        const adopted = await requireLasting(next).adopt(cell.record ?? '', lastingSpec(who));
+        const adopted = await requireLasting(next).adopt(requireLastingCell(cell).record, lastingSpec(who));
         expect(await run(adopted, 'echo fine')).toBe('fine\n');
         await adopted.dispose();
       }
@@ -200,7 +200,7 @@ export const LASTING = {
       done; chmod 666 /run/hotcell/* 2>/dev/null && echo changed; true`;
       expect(await run(cell, attempt)).toBe('');
       await first.close();
-      const adopted = await requireLasting(makeServer()).adopt(cell.record ?? '', spec);
+      const adopted = await requireLasting(makeServer()).adopt(requireLastingCell(cell).record, spec);
       expect(await run(adopted, attempt)).toBe('');
       await adopted.dispose();
     }),
@@ -210,8 +210,8 @@ export const LASTING = {
       const cell = await first.create(spec);
       const [one, other] = [makeServer(), makeServer()];
       await first.close();
-      await (await requireLasting(one).adopt(cell.record ?? '', spec)).dispose();
-      await expect(requireLasting(other).adopt(cell.record ?? '', spec)).rejects.toMatchObject({
+      await (await requireLasting(one).adopt(requireLastingCell(cell).record, spec)).dispose();
+      await expect(requireLasting(other).adopt(requireLastingCell(cell).record, spec)).rejects.toMatchObject({
         code: 'CELL_LOST',
       });
     }),

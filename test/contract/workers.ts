@@ -123,7 +123,7 @@ export const WORKERS = {
     const script = `trap 'echo first' TERM; setsid bash -c 'trap "echo child; exit" TERM; echo up; exec 0<&-; while :; do sleep 0.1; done' ${marker} & while [ -z "$(jobs -r)" ]; do :; done; wait; wait; exit 3`;
     const exec = await cell.exec(bash(script));
     await readLine(exec);
-    exec.terminate();
+    exec.terminate?.();
     const { stdout, outcome } = await finish(exec);
     await cell.dispose();
     expect(stdout.split('\n').toSorted()).toEqual(['', 'child', 'first']);

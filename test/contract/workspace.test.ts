@@ -44,7 +44,7 @@ async function run(cell: Cell, script: string): Promise<string> {
   const exec = await cell.exec(bash(script));
   exec.closeStdin();
   const { stdout, stderr } = await finish(exec);
-  exec.forget();
+  exec.lasting?.forget();
   return stdout + stderr;
 }
 

@@ -19,6 +19,8 @@ function makeExec(changes: Partial<AgentExecParts> = {}) {
   const exec = new AgentExec({
     id: 1,
     alone: false,
+    terminal: false,
+    lasting: false,
     fromByte: 0,
     killMs: 3000,
     send: (type, payload) => {

@@ -1,5 +1,13 @@
 import { HotcellError } from '../../core/errors.ts';
-import type { Exec, ExecEvent, KillCause, ReachableLimit, TerminalSize, Usage } from '../../core/exec.ts';
+import type {
+  Exec,
+  ExecEvent,
+  KillCause,
+  LastingExec,
+  ReachableLimit,
+  TerminalSize,
+  Usage,
+} from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
 import { toKilledOutcome, toOutcome, toReached, toUsage, type Figures } from './report.ts';
 
@@ -12,6 +20,10 @@ export interface AgentExecParts {
   readonly id: number;
   /** The only command that this cell will ever run. */
   readonly alone: boolean;
+  /** It has a terminal, or perhaps: of one that a server before us started nobody knows. */
+  readonly terminal: boolean;
+  /** Its cell outlives us. */
+  readonly lasting: boolean;
   /** The byte of its output that comes first: not 0 for one that a server before us started. */
   readonly fromByte: number;
   /** After this a kill that was asked for has failed. */
@@ -30,6 +42,8 @@ export interface AgentExecParts {
 export class AgentExec implements Exec {
   readonly events: AsyncIterable<ExecEvent> = { [Symbol.asyncIterator]: () => this.#iterator() };
   readonly ended: Promise<void>;
+  readonly resize?: (size: TerminalSize) => void;
+  readonly lasting?: LastingExec;
   readonly #parts: AgentExecParts;
   readonly #queue = new EventQueue<ExecEvent>();
   #markEnded: () => void = () => {};
@@ -48,13 +62,15 @@ export class AgentExec implements Exec {
 
   constructor(parts: AgentExecParts) {
     this.#parts = parts;
+    if (parts.terminal) this.resize = (size) => this.#resize(size);
+    if (parts.lasting) this.lasting = { number: parts.id, forget: () => void parts.send('D') };
     this.#received = parts.fromByte;
     this.#paid = parts.fromByte;
     this.ended = new Promise((resolve) => (this.#markEnded = resolve));
   }
 
-  get id(): number {
-    return this.#parts.id;
+  #resize({ rows, columns }: TerminalSize): void {
+    if (!this.#isEnded) this.#parts.send('W', Buffer.from(`${rows} ${columns}`));
   }
 
   /** What the agent said at the end, once it has. */
@@ -77,14 +93,6 @@ export class AgentExec implements Exec {
 
   terminate(): void {
     if (!this.#isEnded) this.#parts.send('T');
-  }
-
-  resize({ rows, columns }: TerminalSize): void {
-    if (!this.#isEnded) this.#parts.send('W', Buffer.from(`${rows} ${columns}`));
-  }
-
-  forget(): void {
-    this.#parts.send('D');
   }
 
   kill(cause: KillCause): Promise<void> {

@@ -99,7 +99,7 @@ describe('the next server', () => {
     const { link, sent, ready, answer } = adopt();
     link.receive(answer);
     await ready;
-    expect(link.resume(7, 123)?.id).toBe(7);
+    expect(link.resume(7, 123)?.lasting?.number).toBe(7);
     expect(sent.at(-1)).toEqual(encodeFrame('Z', 7, Buffer.from('123')));
     expect([link.resume(7, 0), link.resume(2, 0), link.resume(0, 0)]).toEqual([
       undefined,
@@ -107,14 +107,14 @@ describe('the next server', () => {
       undefined,
     ]);
     // Numbers of its own begin after those that are taken.
-    expect(link.start(REQUEST, { alone: false }).id).toBe(8);
+    expect(link.start(REQUEST, { alone: false }).lasting?.number).toBe(8);
   });
 
   test('[RS-22] finds an agent that has nothing to tell', async () => {
     const { link, ready, answer } = adopt('');
     link.receive(answer);
     await ready;
-    expect(link.start(REQUEST, { alone: false }).id).toBe(1);
+    expect(link.start(REQUEST, { alone: false }).lasting?.number).toBe(1);
   });
 
   test.each(['x', '-1', '1e99', '0'])(
@@ -149,7 +149,7 @@ test('[RS-03, RS-22] an end says where the shell was and whether it began elsewh
     cwd: '/workspace/é',
     fellBack: true,
   });
-  exec?.forget();
+  exec?.lasting?.forget();
   expect(sent.at(-1)).toEqual(encodeFrame('D', 1));
 });
 
@@ -182,7 +182,7 @@ describe('a connection that was lost', () => {
     for await (const event of exec?.events ?? [])
       if (event.type !== 'exit') text += Buffer.from(event.bytes).toString();
     expect(text).toBe('abcd');
-    expect(link.resume(7, 0)?.id).toBe(7);
+    expect(link.resume(7, 0)?.lasting?.number).toBe(7);
   });
 
   test('[RS-22] a command that the agent does not know any more is lost', async () => {

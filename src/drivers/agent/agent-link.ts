@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { HotcellError } from '../../core/errors.ts';
 import type { ExecRequest, ReachableLimit } from '../../core/exec.ts';
-import { AgentExec } from './agent-exec.ts';
+import { AgentExec, type AgentExecParts } from './agent-exec.ts';
 import { FrameReader, encodeFrame, type Frame } from '../../lib/frames.ts';
 import { parseFigures, type Figures } from './report.ts';
 
@@ -129,7 +129,7 @@ export class AgentLink {
   /** A command that a server before us started, from this byte of its output on; undefined if the agent knows no such one. */
   resume(id: number, fromByte: number): AgentExec | undefined {
     if (this.#closed !== undefined || !this.#inherited.delete(id)) return undefined;
-    const exec = this.#toExec(id, { alone: false, fromByte });
+    const exec = this.#toExec(id, { alone: false, terminal: true, fromByte });
     this.#send('Z', id, encoder.encode(String(fromByte)));
     return exec;
   }
@@ -141,16 +141,17 @@ export class AgentLink {
     // May refuse, so before anything is noted.
     const payload = encodeStart(request, options.alone);
     const id = ++this.#lastId;
-    const exec = this.#toExec(id, { ...options, fromByte: 0 });
+    const exec = this.#toExec(id, { ...options, terminal: request.terminal !== undefined, fromByte: 0 });
     this.#send('S', id, payload);
     return exec;
   }
 
-  #toExec(id: number, options: { readonly alone: boolean; readonly fromByte: number }): AgentExec {
+  #toExec(id: number, options: Pick<AgentExecParts, 'alone' | 'terminal' | 'fromByte'>): AgentExec {
     const before = this.#parts.countReached?.();
     const exec: AgentExec = new AgentExec({
       id,
       ...options,
+      lasting: this.#parts.lasting !== undefined,
       killMs: this.#parts.lasting === undefined ? KILL_MS : KILL_LASTING_MS,
       send: (type, bytes) => this.#send(type, id, bytes),
       ask: () => this.#ask(id),

@@ -30,13 +30,14 @@ export interface AppleCellParts {
   remove(): Promise<void>;
 }
 
-/** A container whose PID 1 is the agent. One call of the CLI carries everything; no other is needed to run. */
+/**
+ * A container whose PID 1 is the agent. One call of the CLI carries everything; no other is needed to run. It does not
+ * last: its input ends with the call that started it, and nothing can be attached to it again.
+ */
 export class AppleCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly record = undefined;
-  readonly limitMemory = undefined;
   readonly #parts: AppleCellParts;
   readonly #link: AgentLink;
   readonly #places: Places;
@@ -115,20 +116,6 @@ export class AppleCell implements Cell {
   async exec(request: ExecRequest): Promise<Exec> {
     if (this.main !== undefined) throw new HotcellError('INTERNAL', 'this cell was made for one program');
     return this.#link.start(fillRequest(request, this.#places, {}), { alone: false });
-  }
-
-  resume(): undefined {
-    return undefined;
-  }
-
-  freeze(): Promise<void> {
-    return Promise.reject(
-      new HotcellError('POLICY_UNENFORCEABLE', 'container has no command that freezes a cell'),
-    );
-  }
-
-  thaw(): Promise<void> {
-    return Promise.resolve();
   }
 
   usage(): Promise<CellUsage> {

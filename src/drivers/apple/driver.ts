@@ -1,7 +1,7 @@
 import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf, toHotcellError } from '../../core/errors.ts';
-import { refuseWorker } from '../linux/cell-owner.ts';
+import { refuseSpec } from '../refuse-spec.ts';
 import { toRunWords } from './argv.ts';
 import { AppleCell } from './cell.ts';
 import { CliRefusal } from './cli-words.ts';
@@ -58,8 +58,7 @@ export class AppleDriver implements Driver {
 
   async #create(spec: CellSpec): Promise<AppleCell> {
     if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the driver is closed');
-    if (spec.lasting !== undefined || spec.workspace !== undefined) throw toNotLasting();
-    refuseWorker(spec, this.name);
+    refuseSpec(spec, this);
     if (spec.image === undefined) throw new HotcellError('INTERNAL', 'a cell of this driver needs an image');
     // Asking services that are known to be away would only make the caller wait.
     const problem = this.#opened?.watch.problem;
@@ -159,13 +158,6 @@ export class AppleDriver implements Driver {
 
 function toKey(image: CellImage): string {
   return `${image.recipe ?? ''} ${image.name ?? ''}`;
-}
-
-/** The input of a container ends with the call that started it, and nothing can be attached to it again. */
-function toNotLasting(): HotcellError {
-  return new HotcellError('SESSIONS_UNAVAILABLE', 'cells of the apple driver end with the server', {
-    hint: 'Use the driver docker for sessions.',
-  });
 }
 
 function toCreateError(error: unknown, cell: string): HotcellError {

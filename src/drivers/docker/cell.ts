@@ -5,7 +5,9 @@ import {
   type Cell,
   type CellSpec,
   type CellUsage,
+  type Freezer,
   type Isolation,
+  type LastingCell,
 } from '../../core/cell.ts';
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
@@ -22,7 +24,7 @@ export interface DockerCellParts {
   readonly isolation: Isolation;
   /** The streams of the container. */
   readonly stream: Duplex;
-  readonly limitMemory: Cell['limitMemory'];
+  readonly limitMemory: Cell['limitMemory'] | undefined;
   /** Asks, of a container that has ended, whether memory ran out; undefined where the agent would have told. */
   readonly wasOutOfMemory: (() => Promise<boolean>) | undefined;
   /** Of a cell that outlives us. */
@@ -45,6 +47,9 @@ export class DockerCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
+  readonly lasting?: LastingCell;
+  readonly limitMemory?: (bytes: number) => Promise<void>;
+  readonly freezer: Freezer = { freeze: () => this.#freeze(), thaw: () => this.#thaw() };
   readonly #parts: DockerCellParts;
   readonly #link: AgentLink;
   #stream: Duplex;
@@ -59,14 +64,20 @@ export class DockerCell implements Cell {
   /** Precondition: the container runs. */
   constructor(parts: DockerCellParts) {
     this.#parts = parts;
-    const { name, spec } = parts;
+    const { name, spec, lasting, limitMemory } = parts;
+    if (limitMemory !== undefined) this.limitMemory = limitMemory;
+    if (lasting !== undefined)
+      this.lasting = {
+        record: lasting.record,
+        resume: (number, fromByte) => this.#link.resume(number, fromByte),
+      };
     this.#stream = parts.stream;
     this.gone = new Promise((resolve) => (this.#markGone = resolve));
     this.#link = new AgentLink({
       cellName: name,
       write: (bytes) => void this.#stream.write(bytes),
       giveUp: () => this.#remove(),
-      ...(parts.lasting === undefined ? {} : { lasting: parts.lasting }),
+      ...(lasting === undefined ? {} : { lasting }),
     });
     void this.#listen();
     this.main =
@@ -120,10 +131,6 @@ export class DockerCell implements Cell {
     return this.#parts.name;
   }
 
-  get limitMemory(): Cell['limitMemory'] {
-    return this.#parts.limitMemory;
-  }
-
   get isolation(): Isolation {
     return this.#parts.isolation;
   }
@@ -140,20 +147,12 @@ export class DockerCell implements Cell {
     });
   }
 
-  get record(): string | undefined {
-    return this.#parts.lasting?.record;
-  }
-
-  resume(id: number, fromByte: number): Exec | undefined {
-    return this.#link.resume(id, fromByte);
-  }
-
-  async freeze(): Promise<void> {
+  async #freeze(): Promise<void> {
     await this.#parts.freeze();
     this.#frozen = true;
   }
 
-  async thaw(): Promise<void> {
+  async #thaw(): Promise<void> {
     await this.#parts.thaw();
     this.#frozen = false;
   }
@@ -200,7 +199,7 @@ export class DockerCell implements Cell {
 
   async dispose(): Promise<void> {
     // Whoever is frozen does not die, as far as some engines are concerned.
-    if (this.#frozen) await this.thaw().catch(() => {});
+    if (this.#frozen) await this.#thaw().catch(() => {});
     // What could not be removed is on the driver's list; the caller can do nothing about it.
     await this.#remove().catch(() => {});
   }

@@ -288,8 +288,8 @@ export class DockerDriver implements Driver {
     this.#closed = true;
     await Promise.allSettled(this.#creating);
     const cells = [...this.#cells.values()];
-    for (const cell of cells) if (cell.record !== undefined) cell.leaveAlone();
-    await Promise.all(cells.filter((cell) => cell.record === undefined).map((cell) => cell.dispose()));
+    for (const cell of cells) if (cell.lasting !== undefined) cell.leaveAlone();
+    await Promise.all(cells.filter((cell) => cell.lasting === undefined).map((cell) => cell.dispose()));
     const site = await this.#site?.catch(() => undefined);
     if (site === undefined) return;
     for (const id of this.#unremoved) await this.#remove(site.host.engine, id).catch(() => {});
@@ -321,7 +321,7 @@ function toKey(image: CellImage): string {
 function toLimitMemory(
   site: DockerSite,
   cell: { readonly id: string; readonly name: string; readonly image: string },
-): Cell['limitMemory'] {
+): Cell['limitMemory'] | undefined {
   const { engine, isPodman, ownKernel } = site.host;
   if (ownKernel || isPodman) return undefined;
   return async (bytes) => {

@@ -18,13 +18,3 @@ export function requireOwner({ owner, workspace }: CellSpec): CellOwner | undefi
     throw new HotcellError('INTERNAL', 'a cell with a workspace has the owner that the workspace has');
   return owner;
 }
-
-/** For drivers that neither give a cell ids nor let it write to the host. */
-export function refuseWorker({ kind, owner, folders = [] }: CellSpec, driver: string): void {
-  if (kind !== 'worker' && owner === undefined && folders.every(({ writable }) => writable !== true)) return;
-  throw new HotcellError(
-    'POLICY_UNENFORCEABLE',
-    `the ${driver} driver cannot let the programs of a cell work in folders of the host`,
-    { hint: 'Use the oci or the docker driver; `hotcell doctor` says what they need.' },
-  );
-}

@@ -5,7 +5,9 @@ import {
   type Cell,
   type CellSpec,
   type CellUsage,
+  type Freezer,
   type Isolation,
+  type LastingCell,
 } from '../../core/cell.ts';
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
@@ -39,10 +41,9 @@ export class OciCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly limitMemory = (bytes: number): Promise<void> => {
-    this.#parts.cgroup?.limitMemory(bytes);
-    return Promise.resolve();
-  };
+  readonly lasting?: LastingCell;
+  readonly limitMemory?: (bytes: number) => Promise<void>;
+  readonly freezer: Freezer = { freeze: () => this.#freeze(), thaw: () => this.#thaw() };
   readonly #parts: OciCellParts;
   /** In a cell that takes commands. */
   readonly #link: AgentLink | undefined;
@@ -55,6 +56,11 @@ export class OciCell implements Cell {
   constructor(parts: OciCellParts) {
     this.#parts = parts;
     const { channel, cgroup, spec } = parts;
+    if (cgroup !== undefined)
+      this.limitMemory = (bytes) => {
+        cgroup.limitMemory(bytes);
+        return Promise.resolve();
+      };
     if (spec.main === undefined) {
       this.#link = new AgentLink({
         cellName: spec.name,
@@ -63,14 +69,15 @@ export class OciCell implements Cell {
         giveUp: () => this.dispose(),
         ...(parts.lasting === undefined ? {} : { lasting: parts.lasting }),
       });
+      if (parts.lasting !== undefined)
+        this.lasting = {
+          record: parts.lasting.record,
+          resume: (number, fromByte) => this.#link?.resume(number, fromByte),
+        };
       void this.#listen(this.#link);
     } else {
       this.main = {
-        id: 0,
         events: channel.queue,
-        terminate: () => {},
-        resize: () => {},
-        forget: () => {},
         write: (bytes) => channel.write(bytes),
         closeStdin: () => channel.closeStdin(),
         kill: (cause) => this.#kill(cause),
@@ -152,15 +159,7 @@ export class OciCell implements Cell {
     });
   }
 
-  get record(): string | undefined {
-    return this.#parts.lasting?.record;
-  }
-
-  resume(id: number, fromByte: number): Exec | undefined {
-    return this.#link?.resume(id, fromByte);
-  }
-
-  async freeze(): Promise<void> {
+  async #freeze(): Promise<void> {
     const { cli, id } = this.#parts;
     const { code, stderr } = await cli.pause(id);
     if (code !== 0)
@@ -168,7 +167,7 @@ export class OciCell implements Cell {
     this.#frozen = true;
   }
 
-  async thaw(): Promise<void> {
+  async #thaw(): Promise<void> {
     await this.#parts.cli.resume(this.#parts.id);
     this.#frozen = false;
   }
@@ -207,7 +206,7 @@ export class OciCell implements Cell {
 
   async dispose(): Promise<void> {
     // Whoever is frozen does not die.
-    if (this.#frozen) await this.thaw();
+    if (this.#frozen) await this.#thaw();
     // A cell whose program has ended is on its way out: killing it would only cost one more process.
     if (this.#mainEnded) await Promise.race([this.gone, sleep(GRACE_MS, undefined, { ref: false })]);
     if (!this.#runtimeEnded) {
@@ -221,6 +220,6 @@ export class OciCell implements Cell {
   /** Somebody else may have frozen it, too: then it dies only when it is thawed. */
   async #untilGone(): Promise<void> {
     const isGone = await Promise.race([this.gone.then(() => true), sleep(GRACE_MS, false, { ref: false })]);
-    if (!isGone && !this.#runtimeEnded) await this.thaw();
+    if (!isGone && !this.#runtimeEnded) await this.#thaw();
   }
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
+import type { Cell, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, LastingCells, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { requireOwner } from '../linux/cell-owner.ts';
@@ -89,14 +89,6 @@ export class OciDriver implements Driver {
     return (await probeOci(this.#options)).probe;
   }
 
-  imageName(_image: CellImage, program: string): string {
-    return `host:${program}`;
-  }
-
-  problem(): undefined {
-    return undefined;
-  }
-
   list(): CellSummary[] {
     return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
   }
@@ -179,7 +171,7 @@ export class OciDriver implements Driver {
       { cells: this.#cells.size },
       'the state folder vanished; starting over in a new one',
     );
-    const cells = [...this.#cells.values()].filter((cell) => cell.record === undefined);
+    const cells = [...this.#cells.values()].filter((cell) => cell.lasting === undefined);
     await Promise.all(cells.map((cell) => cell.abandon()));
     await closeSite(site);
   }
@@ -292,8 +284,8 @@ export class OciDriver implements Driver {
     this.#closed = true;
     const site = await this.#site?.catch(() => undefined);
     const cells = [...this.#cells.values()];
-    for (const cell of cells) if (cell.record !== undefined) cell.leaveAlone();
-    await Promise.all(cells.filter((cell) => cell.record === undefined).map((cell) => cell.dispose()));
+    for (const cell of cells) if (cell.lasting !== undefined) cell.leaveAlone();
+    await Promise.all(cells.filter((cell) => cell.lasting === undefined).map((cell) => cell.dispose()));
     if (site !== undefined) await closeSite(site);
     this.#site = undefined;
     for (const opening of this.#lasting.values()) await this.#closeLasting(await opening);

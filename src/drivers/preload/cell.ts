@@ -39,7 +39,6 @@ export interface PreloadCellParts {
 export class PreloadCell implements Cell {
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  readonly record = undefined;
   readonly limitMemory = (bytes: number): Promise<void> => {
     this.#memoryBytes = bytes;
     return Promise.resolve();
@@ -131,20 +130,6 @@ export class PreloadCell implements Cell {
     writeFileSync(note, startOf(child.pid) ?? '');
     child.on('close', () => rmSync(note, { force: true }));
     return child;
-  }
-
-  resume(): undefined {
-    return undefined;
-  }
-
-  freeze(): Promise<never> {
-    return Promise.reject(
-      new HotcellError('POLICY_UNENFORCEABLE', 'processes of the host cannot be stopped as one'),
-    );
-  }
-
-  thaw(): Promise<void> {
-    return Promise.resolve();
   }
 
   usage(): Promise<CellUsage> {

@@ -81,10 +81,6 @@ export class Command implements Exec {
     if (this.#child.pid !== undefined) signalGroup(this.#child.pid, 'SIGTERM');
   }
 
-  resize(): void {}
-
-  forget(): void {}
-
   usage(): ReturnType<Exec['usage']> {
     this.#watch?.current();
     return Promise.resolve(this.#usage());

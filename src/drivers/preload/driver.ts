@@ -2,20 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node:fs';
 import { chmod, chown, mkdir, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import {
-  fillRequest,
-  type Cell,
-  type CellImage,
-  type CellSpec,
-  type CellSummary,
-  type Isolation,
-} from '../../core/cell.ts';
+import { fillRequest, type Cell, type CellSpec, type CellSummary, type Isolation } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { requireEnforcement, unenforced, type Promised } from '../../core/enforcement.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { DEFAULT_LIMITS } from '../../core/limits.ts';
-import { refuseWorker } from '../linux/cell-owner.ts';
+import { refuseSpec, refuseTerminal } from '../refuse-spec.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
 import { deadInstances, defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
 import { GROUPS, PreloadCell, type PlannedCommand } from './cell.ts';
@@ -89,24 +82,12 @@ export class PreloadDriver implements Driver {
     }
   }
 
-  imageName(_image: CellImage, program: string): string {
-    return `host:${program}`;
-  }
-
-  problem(): undefined {
-    return undefined;
-  }
-
   list(): CellSummary[] {
     return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
   }
 
   async create(spec: CellSpec): Promise<Cell> {
-    if (spec.lasting !== undefined)
-      throw new HotcellError('SESSIONS_UNAVAILABLE', 'processes of the host cannot be a session', {
-        hint: 'Use the oci or the docker driver; `hotcell doctor` says what they need.',
-      });
-    refuseWorker(spec, this.name);
+    refuseSpec(spec, this);
     this.#opening ??= this.#open();
     const opened = await this.#opening;
     const { instance, layer } = opened;
@@ -161,8 +142,7 @@ export class PreloadDriver implements Driver {
     const launcher = this.#launcher();
     const connector = [...launcher.argv.slice(0, -1), `${guest}/preload/connect.ts`];
     return (given) => {
-      if (given.terminal !== undefined)
-        throw new HotcellError('POLICY_UNENFORCEABLE', 'processes of the host get no terminal');
+      refuseTerminal(given, this);
       const request = fillRequest(given, names, base);
       const reach = given.reach ?? DEFAULT_REACH;
       const program = this.#findProgram(request.argv[0]);

@@ -26,8 +26,6 @@ export interface SubprocessCellParts {
 export class SubprocessCell implements Cell {
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
-  /** Nobody enforces memory here. */
-  readonly limitMemory = undefined;
   readonly #parts: SubprocessCellParts;
   #markGone: () => void = () => {};
   #disposing: Promise<void> | undefined;
@@ -77,21 +75,6 @@ export class SubprocessCell implements Cell {
     });
   }
 
-  /** Nothing here outlives the server. */
-  readonly record = undefined;
-
-  resume(): undefined {
-    return undefined;
-  }
-
-  freeze(): Promise<never> {
-    return Promise.reject(new HotcellError('POLICY_UNENFORCEABLE', 'nobody can stop plain processes as one'));
-  }
-
-  thaw(): Promise<void> {
-    return Promise.resolve();
-  }
-
   usage(): Promise<CellUsage> {
     return Promise.resolve({ cpuMs: 0, memoryBytes: undefined, processes: undefined });
   }
@@ -139,10 +122,7 @@ function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () =
     events: queue,
     write: (bytes) => void child.stdin.write(bytes),
     closeStdin: () => child.stdin.end(),
-    id: 0,
     terminate: () => terminateMarked(mark),
-    resize: () => {},
-    forget: () => {},
     usage: () => Promise.resolve(UNKNOWN_USAGE),
     ended: new Promise((resolve) => child.on('close', () => resolve())),
     kill: async (why) => {

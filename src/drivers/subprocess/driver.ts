@@ -1,20 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  fillRequest,
-  type Cell,
-  type CellImage,
-  type CellSpec,
-  type CellSummary,
-  type Isolation,
-} from '../../core/cell.ts';
-import { HotcellError } from '../../core/errors.ts';
+import { fillRequest, type Cell, type CellSpec, type CellSummary, type Isolation } from '../../core/cell.ts';
 import type { Driver, Probe } from '../../core/driver.ts';
 import { requireEnforcement, type Enforcement, type Promised } from '../../core/enforcement.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { deadInstances, defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
 import { killMarked } from '../process/marked-processes.ts';
+import { refuseSpec, refuseTerminal } from '../refuse-spec.ts';
 import { SubprocessCell } from './cell.ts';
 import { SUBPROCESS_TRAITS } from './traits.ts';
 
@@ -74,23 +67,12 @@ export class SubprocessDriver implements Driver {
     });
   }
 
-  imageName(_image: CellImage, program: string): string {
-    return `host:${program}`;
-  }
-
-  problem(): undefined {
-    return undefined;
-  }
-
   list(): CellSummary[] {
     return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
   }
 
   async create(spec: CellSpec): Promise<Cell> {
-    if (spec.lasting !== undefined)
-      throw new HotcellError('SESSIONS_UNAVAILABLE', 'plain processes cannot be a session', {
-        hint: 'Use the oci or the docker driver; `hotcell doctor` says what they need.',
-      });
+    refuseSpec(spec, this);
     requireEnforcement(ENFORCEMENT, this.#options.weaker);
     this.#opening ??= this.#open();
     const { instance, tools } = await this.#opening;
@@ -101,7 +83,10 @@ export class SubprocessDriver implements Driver {
     const folders = (spec.folders ?? []).map(({ name, folder }) => [name, folder] as const);
     const places = { workdir, guest: this.#options.guest, ...Object.fromEntries(folders) };
     const base = { PATH: `${tools}:/usr/local/bin:/usr/bin:/bin`, HOME: workdir, LANG: 'C.UTF-8' };
-    const fill = (request: ExecRequest): ExecRequest => fillRequest(request, places, base);
+    const fill = (request: ExecRequest): ExecRequest => {
+      refuseTerminal(request, this);
+      return fillRequest(request, places, base);
+    };
     const isolation: Isolation = {
       driver: this.name,
       runtime: 'UNSAFE plain processes of the host',
