@@ -1,11 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { HotcellError, toHotcellError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { ErrorReply } from '../wire/execute.ts';
 import { API_HEADERS } from './reply-headers.ts';
-
-const DRAIN_MS = 1000;
 
 /** The one place where a thrown error becomes an HTTP answer: sets status and headers, returns the body. */
 export function makeErrorAnswer(log: Log) {
@@ -56,23 +53,4 @@ function fromFramework(thrown: unknown, bodyLimitBytes: number | undefined): Hot
 function logFailure(log: Log, error: HotcellError, fields: Record<string, unknown>): void {
   const stack = error.code === 'INTERNAL' && error.cause instanceof Error ? { stack: error.cause.stack } : {};
   log.error({ ...fields, code: error.code, error: error.message, ...stack }, 'request failed');
-}
-
-/**
- * Reads on for a moment and forgets what comes. A socket that is closed with unread bytes is reset, and a client
- * that is still sending would see the reset instead of the answer.
- */
-export function drain(request: IncomingMessage): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, DRAIN_MS);
-    request.once('close', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-    request.once('end', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-    request.resume();
-  });
 }

@@ -3,6 +3,7 @@ import { HotcellError } from '../core/errors.ts';
 import type { HttpDependencies } from './dependencies.ts';
 import type { Callers } from './guard.ts';
 import { BodyRoom } from './sessions/body-room.ts';
+import { unreadBytes } from './unread-body.ts';
 
 /** What clients of MCP send beside the usual headers. */
 export const MCP_REQUEST_HEADERS = ['mcp-protocol-version', 'mcp-session-id', 'mcp-method', 'mcp-name'];
@@ -39,6 +40,7 @@ export function addMcpRoute(app: FastifyInstance, deps: HttpDependencies, caller
       // It writes to the connection itself, so it must have the headers of every answer.
       for (const [name, value] of Object.entries(reply.getHeaders()))
         if (value !== undefined) reply.raw.setHeader(name, value);
+      if (unreadBytes(request.raw) > 0) reply.raw.setHeader('connection', 'close');
       reply.hijack();
       await deps.mcp?.answer({
         request: request.raw,

@@ -6,7 +6,7 @@ import { AllowedMethods } from './allowed-methods.ts';
 import { answerClientError } from './client-error.ts';
 import type { HttpDependencies } from './dependencies.ts';
 import { addDocsRoutes } from './docs-routes.ts';
-import { drain, makeErrorAnswer } from './error-reply.ts';
+import { makeErrorAnswer } from './error-reply.ts';
 import { addExecuteRoute } from './execute-route.ts';
 import { Callers, makeAddressCheck, mayComeEmpty, requireJsonType } from './guard.ts';
 import { parseJsonObject } from './json-body.ts';
@@ -18,6 +18,7 @@ import { SessionDoor } from './sessions/session-door.ts';
 import { addSessionRoutes } from './sessions/session-routes.ts';
 import { isTerminalUpgrade } from './sessions/terminal-route.ts';
 import { addStatusRoutes } from './status-routes.ts';
+import { answerBeforeBody } from './unread-body.ts';
 
 export type { HttpDependencies, HttpOptions } from './dependencies.ts';
 
@@ -44,14 +45,12 @@ export function buildHttpServer(deps: HttpDependencies): FastifyInstance {
     return503OnClosing: false,
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request: FastifyRequest, reply: FastifyReply) => {
-      void reply.send(answerError(error, request, reply));
+      // No hook sees this answer.
+      const body = JSON.stringify(answerError(error, request, reply));
+      void reply.type('application/json; charset=utf-8').send(answerBeforeBody(request, reply, body));
     },
   });
-  app.setErrorHandler(async (error, request, reply) => {
-    const body = answerError(error, request, reply);
-    if (reply.statusCode === 413) await drain(request.raw);
-    return body;
-  });
+  app.setErrorHandler(answerError);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
     done(null, body.length === 0 && mayComeEmpty(request) ? undefined : parseJsonObject(body));
@@ -111,9 +110,9 @@ function addHooks(app: FastifyInstance, { log, options }: HttpDependencies, watc
   });
 
   // A connection that is busy when the stop begins must not be kept for later.
-  app.addHook('onSend', (_request, reply, _payload, done) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
     if (closing) reply.header('connection', 'close');
-    done();
+    done(null, answerBeforeBody(request, reply, payload));
   });
 
   // SECURITY: the route, not the address; queries, headers and bodies may hold secrets.
