@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
@@ -70,6 +71,12 @@ describe('the frame', () => {
       expect(outcome).toMatchObject({ stdout: '', status: 70 });
       expect(outcome.stderr).toMatch(/^hotcell: [^\n]+\n$/);
     }
+  });
+
+  test.for(languages)('%s takes a backslash in the name of a file for a letter', async ([, language]) => {
+    const name = 'a\\..\\b\\n';
+    expect(await runHot(language, { code: '', files: { [`deep/${name}`]: 'x' } })).toEqual(quiet);
+    expect(readdirSync(join(folder, 'deep'))).toEqual([name]);
   });
 
   test.for(languages)('%s refuses files outside the folder', async ([, language]) => {

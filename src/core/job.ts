@@ -20,7 +20,7 @@ export function relativePathProblem(path: string): string | undefined {
   if (path === '') return 'must not be empty';
   if (path.includes('\0')) return 'must not contain NUL';
   if (path.length > 1024) return 'must have at most 1024 characters';
-  if (path.startsWith('/') || path.includes('\\')) return 'must be relative, with / between its parts';
+  if (path.startsWith('/')) return 'must be relative, with / between its parts';
   const parts = path.split('/');
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
     return 'must not have empty, . or .. parts';

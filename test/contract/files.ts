@@ -58,11 +58,14 @@ export const FILES = {
         { path: 'deep/er/raw.bin', content: raw },
         { path: 'run me.sh', content: text('echo ran'), mode: 0o755 },
         { path: '-n $(id)', content: text('odd') },
+        { path: 'a\\..\\b\\n', content: text('one name') },
       ]);
+      expect(await new CellFiles(cell).read('a\\..\\b\\n', 256)).toEqual(Uint8Array.from(text('one name')));
       expect(await new CellFiles(cell).read('deep/er/raw.bin', 256)).toEqual(raw);
       expect(await run(cell, "[ -x deep/er/raw.bin ] || './run me.sh'")).toBe('ran\n');
       expect(await new CellFiles(cell).list('.')).toEqual([
         { name: '-n $(id)', kind: 'file', sizeBytes: 3 },
+        { name: 'a\\..\\b\\n', kind: 'file', sizeBytes: 8 },
         expect.objectContaining({ name: 'deep', kind: 'folder' }),
         { name: 'run me.sh', kind: 'file', sizeBytes: 8 },
       ]);

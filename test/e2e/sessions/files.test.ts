@@ -65,6 +65,22 @@ describeEach(FRESH_WAYS, (way) => {
       expect(await own.print('./run.sh')).toBe('again\n');
     });
 
+    test('[RS-08, RS-11] a backslash is a letter of a name, as for every program in the cell', async () => {
+      await using own = await openSession(server);
+      const path = 'd/..\\..\\a\\n';
+      const read = async (): Promise<unknown> => (await own.get(`/fs?path=${encodeURIComponent(path)}`)).body;
+      await own.post('/upload', { files: [{ path, content: 'up\n' }] });
+      expect(await own.print(String.raw`find . -type f -printf '%P\n'; cat 'd/..\..\a\n'`)).toBe(
+        `${path}\nup\n`,
+      );
+      const quoted = path.replaceAll('\\', String.raw`\\`);
+      const diff = `--- "a/${quoted}"\n+++ "b/${quoted}"\n@@ -1 +1 @@\n-up\n+patched\n`;
+      await own.post('/apply_patch', { diff });
+      expect(await read()).toMatchObject({ path, content: 'patched\n' });
+      expect(await client.sync(own.id, [{ path, content: 'synced' }])).toMatchObject({ synced: 1 });
+      expect(await read()).toMatchObject({ path, content: 'synced' });
+    });
+
     test.each([
       ['..', 422],
       ['../x', 422],

@@ -69,7 +69,7 @@ describeEach(FRESH_WAYS, (way) => {
     await using session = await openSession(server);
     const long = `${'long/'.repeat(40)}file`;
     await session.print(
-      `mkdir -p $(dirname ${long}) empty; echo deep > ${long}; head -c 3000000 /dev/urandom > large; : > none; ln -s /etc/passwd link; ln -s ${'x'.repeat(150)} longlink; mkfifo fifo; chmod 751 none; echo ü > 'ü "x"'`,
+      `mkdir -p $(dirname ${long}) empty; echo deep > ${long}; head -c 3000000 /dev/urandom > large; : > none; ln -s /etc/passwd link; ln -s ${'x'.repeat(150)} longlink; mkfifo fifo; chmod 751 none; echo ü > 'ü "x"'; echo one > 'a\\..\\b'`,
     );
     const hash = (await session.print('sha256sum < large')).slice(0, 64);
     const response = await fetch(`${server.url}${session.path}/archive`);
@@ -82,6 +82,7 @@ describeEach(FRESH_WAYS, (way) => {
       const hostHash = execFileSync('sha256sum', [at('large')], { encoding: 'utf8' });
       expect(hostHash.slice(0, 64)).toBe(hash);
       expect([readFileSync(at(long), 'utf8'), readFileSync(at('ü "x"'), 'utf8')]).toEqual(['deep\n', 'ü\n']);
+      expect(readFileSync(at('a\\..\\b'), 'utf8')).toBe('one\n');
       expect([readlinkSync(at('link')), readlinkSync(at('longlink'))]).toEqual([
         '/etc/passwd',
         'x'.repeat(150),
