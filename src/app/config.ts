@@ -58,6 +58,10 @@ export const Config = z.strictObject({
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('least level that is logged'),
+  logFormat: z
+    .enum(['auto', 'json', 'text'])
+    .default('auto')
+    .describe('how `hotcell up` logs on stderr; auto: text for people on a terminal, JSON elsewhere'),
   limits: Limits.prefault({}).describe('what one run may use'),
   ceilings: z
     .strictObject({

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SILENT_LOG } from '../core/log.ts';
 import { Config } from './config.ts';
 import { serve } from './serve.ts';
 
@@ -44,7 +45,7 @@ describe('an address that other machines reach', () => {
     '127.example.org',
     'localhost.example.org',
   ])('may be %s, too', async (host) => {
-    const hooks = { onReady() {}, onProgress() {} };
+    const hooks = { log: SILENT_LOG, onReady() {}, onProgress() {} };
     await expect(serve(Config.parse({ host, rootfs: '/nowhere' }), hooks)).rejects.toThrow(REFUSAL);
   });
 

@@ -7,12 +7,12 @@ import type { LanguageStatus } from '../runs/run.ts';
 import type { DriverChoice } from './choose-driver.ts';
 import type { Config } from './config.ts';
 import { startEngine } from './engine.ts';
-import { makeLog } from './make-log.ts';
 import { openMcp, openMcpHttp } from './open-mcp.ts';
 import { openConfiguredWorkbenches } from './open-workbenches.ts';
 import { readVersion } from './read-version.ts';
 
 export interface ServeHooks {
+  readonly log: Log;
   onReady(info: {
     url: string;
     driver: string;
@@ -28,7 +28,7 @@ export interface ServeHooks {
 /** Serves until SIGTERM or SIGINT; resolves with the exit code when everything is gone. */
 export async function serve(config: Config, hooks: ServeHooks): Promise<number> {
   requireSafeListening(config);
-  const log = makeLog(config.logLevel);
+  const { log } = hooks;
   const stop = nextStopSignal();
   const engine = await startEngine(config, { log, onProgress: (text) => hooks.onProgress(text) });
   const mcp = config.mcp.enabled ? openServedMcp(config, engine.choice, log) : undefined;
@@ -55,7 +55,6 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
   const port = portOf(server.server.address());
   const host = config.host.includes(':') ? `[${config.host}]` : config.host;
   const { name, runtime, reason, strategy, notes } = engine.driver;
-  log.info({ host: config.host, port, driver: name, reason, runtime, strategy }, 'ready');
   hooks.onReady({
     url: `http://${host}:${port}`,
     driver: name,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '../program.ts';
 import { renderReady, toReadyJson } from '../render/ready.ts';
+import { makeTerminalLog } from '../terminal-log.ts';
 import { addSettingsOptions, readSettings, type SettingsOptions } from '../settings-options.ts';
 
 const EXAMPLES = `
@@ -30,10 +31,20 @@ export function addUpCommand(program: Command, { terminal, outcome }: CommandCon
     .action(async (options: Options) => {
       const { config } = await readSettings(options);
       outcome.debug = config.logLevel === 'debug';
-      const { serve } = await import('../../app/serve.ts');
+      const [{ serve }, { makeLog }] = await Promise.all([
+        import('../../app/serve.ts'),
+        import('../../app/make-log.ts'),
+      ]);
+      const { logFormat, logLevel } = config;
+      const isForPeople = logFormat === 'text' || (logFormat === 'auto' && terminal.stderr.isTTY);
+      const log = isForPeople ? makeTerminalLog(logLevel, terminal) : makeLog(logLevel);
       outcome.exitCode = await serve(config, {
+        log,
         onProgress: (text) => terminal.note(`hotcell: ${text}`),
         onReady: (info) => {
+          const { url, driver, reason, runtime, strategy } = info;
+          // People are told below.
+          if (!isForPeople) log.info({ url, driver, reason, runtime, strategy }, 'ready');
           if (options.json === true) terminal.line(JSON.stringify(toReadyJson(info)));
           else
             terminal.line(
