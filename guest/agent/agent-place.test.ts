@@ -72,6 +72,22 @@ describeAgent('the folder that a command ends in', () => {
       ]);
     }));
 
+  test.each([
+    ['pipes', {}],
+    ['a terminal', { terminal: '24 80' }],
+  ])('[RS-03, SC-02] is told on a descriptor that programs do not have, with %s', (_what, options) =>
+    withAgent(async (agent) => {
+      const look = 'echo $(ls /proc/self/fd)';
+      const below = `${look}; bash -c '${look}'; ( ${look} ); { ${look}; } | cat; ${look} & wait`;
+      const seen = ({ stdout }: Ending): string[] => [...new Set(stdout.toString().trim().split(/\r?\n/))];
+      // Outside of a session nobody has it.
+      const plain = seen(await agent.run(['bash', '-c', look], options).result);
+      const normal = await inSession(agent, `cd a; ${below}`, options);
+      expect([seen(normal), normal.place]).toEqual([plain, join(folder, 'a')]);
+      expect(seen(await inSession(agent, `exec bash -c '${look}'`, options))).toEqual(plain);
+    }),
+  );
+
   test('[RS-03] is not asked of a command without a place to fall back to', () =>
     withAgent(async (agent) => {
       const { place, stderr } = await inSession(agent, 'cd a', { fallback: '' });

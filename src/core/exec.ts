@@ -68,14 +68,11 @@ export type ExecEvent =
       readonly type: 'exit';
       readonly outcome: ExecOutcome;
       readonly usage: Usage;
-      /** Where the command's shell ended, if it said so on descriptor `CWD_DESCRIPTOR`. Hostile, like all output. */
+      /** Where the command's shell ended, if it said so and the request has `fallbackCwd`. Hostile, like all output. */
       readonly cwd?: string;
       /** It began in `fallbackCwd`. */
       readonly fellBack?: boolean;
     };
-
-/** A command whose request has `fallbackCwd` may write the name of a folder here. */
-export const CWD_DESCRIPTOR = 19;
 
 /** A command that may outlive the server. */
 export interface LastingExec {
