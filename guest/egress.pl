@@ -71,7 +71,7 @@ sub reset_both {
 sub forward {
   my ($connection) = @_;
   my $most = $connection->{credit} < $CHUNK ? $connection->{credit} : $CHUNK;
-  my $got = sysread $connection->{socket}, my $bytes, $most;
+  my $got = sysread $connection->{socket}, my ($bytes), $most;
   if (!defined $got) { return if $! == $EINTR || $! == $EAGAIN; return reset_both($connection) }
   if ($got > 0) {
     $connection->{credit} -= cost($got);

@@ -126,7 +126,7 @@ closedir $base;
 closedir $here;
 
 %ENV = (%ENV, %variables, HOME => $home);
-{ no warnings; exec { $command[0] } @command }
+{ local $^W = 0; exec { $command[0] } @command }
 my $why = $! + 0;
 print STDERR "with-credentials.pl: $command[0] cannot be run: $!\n";
 exit($why == $ENOENT ? 127 : 126);

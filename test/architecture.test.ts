@@ -5,6 +5,8 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DRIVER_NAMES } from '../src/drivers/registry.ts';
+import { syscallTable } from '../src/drivers/preload/syscall-numbers.ts';
+import { LOUD_PERL } from './support/loud-perl.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const list = (...patterns: string[]): string[] => globSync(patterns, { cwd: ROOT }).toSorted();
@@ -13,7 +15,8 @@ const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 const SOURCES = list('src/**/*.{ts,js}');
 const PRODUCT = SOURCES.filter((file) => !/\.(test|double)\.ts$/.test(file));
 /** What is mounted into cells; the rest of guest/ tests it. */
-const GUEST = list('guest/*.sh', 'guest/bootstrap/**/*.*', 'guest/preload/*.ts');
+const PERL = list('guest/*.pl', 'guest/lib/**/*.pm');
+const GUEST = [...list('guest/*.{sh,bash}', 'guest/bootstrap/**/*.*', 'guest/preload/*.ts'), ...PERL];
 const FOLDERS = list('src/*/tsconfig.json').map((file) => basename(dirname(file)));
 
 const IMPORT =
@@ -210,6 +213,44 @@ describe('drivers', () => {
         DRIVER_NAMES.some((name) => file.includes(`/${name}/`)),
       ),
     );
+  });
+});
+
+describe('Perl of the guest', () => {
+  test('[CX-12] needs nothing but itself and what the smallest Perl of Debian has', () => {
+    const found = PERL.flatMap((file) =>
+      [...read(file).matchAll(/^\s*(?:use|require)\s+([\w:]+)/gm)].map(([, name = '']) => name),
+    );
+    const own = list('guest/lib/**/*.pm').map((file) =>
+      file.slice('guest/lib/'.length, -'.pm'.length).replaceAll('/', '::'),
+    );
+    const foreign = [...new Set(found)].filter((name) => !own.includes(name));
+    expect(foreign.toSorted()).toEqual(['Config', 'Exporter', 'Fcntl', 'strict']);
+    expect(PERL.filter((file) => !read(file).includes('\nuse strict;\n'))).toEqual([]);
+  });
+
+  test('has one table of system calls, with the numbers of the kernel', () => {
+    const table = read('guest/lib/Kernel.pm');
+    const rows = [...table.matchAll(/^ {2}([a-z]\w*) => \[(\d+), (\d+)\],$/gm)];
+    const known = (machine: string, name = ''): number | undefined =>
+      syscallTable(machine)?.numbers.get(name);
+    expect(rows.length).toBeGreaterThan(15);
+    expect(rows.map(([, name, x64, arm64]) => [name, Number(x64), Number(arm64)])).toEqual(
+      rows.map(([, name]) => [name, known('x64', name), known('arm64', name)]),
+    );
+    const others = PERL.filter((file) => file !== 'guest/lib/Kernel.pm');
+    expect(others.filter((file) => /archname|\bsyscall\(?\s*\d/.test(read(file)))).toEqual([]);
+    const calling = others.filter((file) => /\bsyscall\b/.test(read(file)));
+    expect(calling.filter((file) => !read(file).includes('kernel_numbers('))).toEqual([]);
+  });
+
+  test('is loud in tests, also where its stderr leads elsewhere', () => {
+    const warn = "open STDERR, '>', '/dev/null'; my $nothing; my $words = 'x' . $nothing; print 'done'";
+    const { stdout, stderr } = spawnSync('perl', [...LOUD_PERL, '-e', warn], { encoding: 'utf8' });
+    expect([stdout, stderr]).toEqual([
+      'done',
+      expect.stringContaining('a warning: Use of uninitialized value'),
+    ]);
   });
 });
 

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { LONGEST_PAYLOAD } from '../../src/drivers/agent/agent-link.ts';
 import { FrameReader } from '../../src/lib/frames.ts';
+import { LOUD_PERL } from '../../test/support/loud-perl.ts';
 import { Command, type StartOptions } from './command.ts';
 
 const SCRIPT = join(dirname(import.meta.dirname), 'agent.pl');
@@ -55,7 +56,16 @@ export function spawnAgent(
   const withUs = isRoot ? ['setpriv', '--pdeathsig', 'KILL'] : [];
   const user = isRoot ? [...withUs, '--reuid', uid, '--regid', uid, '--clear-groups'] : [];
   const limits = options.limits === undefined ? [] : ['prlimit', ...options.limits];
-  const [program = '', ...args] = [...withUs, ...INSIDE, ...limits, ...user, 'perl', SCRIPT, ...words];
+  const [program = '', ...args] = [
+    ...withUs,
+    ...INSIDE,
+    ...limits,
+    ...user,
+    'perl',
+    ...LOUD_PERL,
+    SCRIPT,
+    ...words,
+  ];
   return spawn(program, args, {
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: '/tmp', ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],

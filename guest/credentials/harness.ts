@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { dirname, join } from 'node:path';
+import { LOUD_PERL } from '../../test/support/loud-perl.ts';
 
 const SCRIPT = join(dirname(import.meta.dirname), 'with-credentials.pl');
 
@@ -15,7 +16,7 @@ export async function runWithCredentials(
   words: readonly string[],
   input: Uint8Array | readonly Uint8Array[],
 ): Promise<Ended> {
-  const child = spawn('perl', [SCRIPT, ...words], {
+  const child = spawn('perl', [...LOUD_PERL, SCRIPT, ...words], {
     cwd: '/usr',
     env: { PATH: '/usr/bin:/bin', HOME: '/nowhere', KEPT: 'yes' },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -31,5 +32,6 @@ export async function runWithCredentials(
   }
   child.stdin.end();
   const [code]: unknown[] = await closed;
+  if (stderr.includes('a warning: ')) throw new Error(stderr);
   return { code: typeof code === 'number' ? code : null, stdout, stderr };
 }

@@ -3,19 +3,24 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { LOUD_PERL } from '../../test/support/loud-perl.ts';
 import { waitFor } from '../../test/support/leftovers.ts';
 import { toHeartbeatRequest } from '../../src/fleet/environment/heartbeat.ts';
 
 const children: ChildProcessWithoutNullStreams[] = [];
+let words = '';
 afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
+  expect(words).not.toContain('warning');
+  words = '';
 });
 
 function start(interval: number | string): { child: ChildProcessWithoutNullStreams; said: () => string } {
   const { argv } = toHeartbeatRequest(Number(interval));
   const script = argv[1]?.replace('{guest}', dirname(import.meta.dirname)) ?? '';
-  const child = spawn(argv[0], [script, String(interval)], { stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(argv[0], [...LOUD_PERL, script, String(interval)], { stdio: ['pipe', 'pipe', 'pipe'] });
   children.push(child);
+  child.stderr.on('data', (bytes: Buffer) => (words += bytes.toString()));
   let text = '';
   child.stdout.on('data', (bytes: Buffer) => (text += bytes.toString()));
   return { child, said: () => text };

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Exec, ExecEvent } from '../../src/core/exec.ts';
+import { LOUD_PERL } from '../../test/support/loud-perl.ts';
 
 const SCRIPT = join(dirname(import.meta.dirname), 'egress.pl');
 const NO_USAGE = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
@@ -17,7 +18,7 @@ export class RelayProgram implements Exec {
   words = '';
 
   constructor(port: number) {
-    this.child = spawn('perl', [SCRIPT, String(port)], { stdio: ['pipe', 'pipe', 'pipe'] });
+    this.child = spawn('perl', [...LOUD_PERL, SCRIPT, String(port)], { stdio: ['pipe', 'pipe', 'pipe'] });
     this.child.stdin.on('error', () => {});
     this.child.stderr.on('data', (bytes: Buffer) => (this.words += bytes.toString()));
     const closed = once(this.child, 'close');

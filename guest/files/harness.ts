@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import type { Exec, ExecEvent, ExecRequest, KillCause, Usage } from '../../src/core/exec.ts';
 import { EventQueue } from '../../src/lib/event-queue.ts';
 import { Workspace } from '../../src/workspace/workspace.ts';
+import { LOUD_PERL } from '../../test/support/loud-perl.ts';
 
 const GUEST = dirname(import.meta.dirname);
 export const isRoot = process.geteuid?.() === 0;
@@ -19,6 +20,8 @@ export class ChildExec implements Exec {
   readonly events: AsyncIterable<ExecEvent>;
   readonly ended: Promise<void>;
   readonly pid: number;
+  /** What it has complained about. */
+  words = '';
   readonly #child: ChildProcessWithoutNullStreams;
 
   constructor(id: number, [program, ...args]: readonly [string, ...string[]]) {
@@ -32,7 +35,10 @@ export class ChildExec implements Exec {
     queue.onDrained = () => streams.forEach((stream) => stream.resume());
     this.#child.stdin.on('error', () => {});
     this.#child.stdout.on('data', (bytes: Buffer) => queue.push({ type: 'stdout', bytes }));
-    this.#child.stderr.on('data', (bytes: Buffer) => queue.push({ type: 'stderr', bytes }));
+    this.#child.stderr.on('data', (bytes: Buffer) => {
+      this.words += bytes.toString();
+      queue.push({ type: 'stderr', bytes });
+    });
     this.ended = once(this.#child, 'close').then(([code]: unknown[]) => {
       const outcome = { kind: 'exited', code: typeof code === 'number' ? code : -1 } as const;
       queue.push({ type: 'exit', outcome, usage: NO_USAGE });
@@ -106,8 +112,8 @@ export class TestWorkspace {
   }
 
   start({ argv: [program, ...args] }: ExecRequest): ChildExec {
-    const filled = [program, ...args].map((word) => word.replaceAll('{guest}', GUEST));
-    const [first = program, ...rest] = [...asUser(), ...filled];
+    const filled = args.map((word) => word.replaceAll('{guest}', GUEST));
+    const [first = program, ...rest] = [...asUser(), program, ...LOUD_PERL, ...filled];
     const exec = new ChildExec(this.guests.length, [first, ...rest]);
     this.guests.push(exec);
     return exec;
@@ -151,6 +157,8 @@ export class TestWorkspace {
     await Promise.all(this.guests.map(({ ended }) => ended));
     if (this.#isMounted) run('umount', [this.base]);
     rmSync(this.base, { recursive: true, force: true });
+    const words = this.guests.map((guest) => guest.words).join('');
+    if (words !== '') throw new Error(`the guest says: ${words}`);
   }
 }
 

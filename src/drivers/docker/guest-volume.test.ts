@@ -32,10 +32,12 @@ function namesIn(archive: string): string[] {
 
 test('[CX-12] every file that a cell needs is in the volume, and no test', async () => {
   await makeGuestVolume(await scripted.connect(), OPTIONS);
-  const needed = globSync(['*.{sh,bash,pl,py}', '{bootstrap,preload}/**/*.*'], { cwd: GUEST });
+  const needed = globSync(['*.{sh,bash,pl,py}', '{bootstrap,lib,preload}/**/*.*'], { cwd: GUEST });
   const names = namesIn(bodies.get('PUT /containers/c1/archive') ?? '');
   expect(names).toEqual(needed.toSorted());
-  expect(needed).toEqual(expect.arrayContaining(['agent.pl', 'session.bash', 'bootstrap/ruby.rb']));
+  expect(needed).toEqual(
+    expect.arrayContaining(['agent.pl', 'lib/Agent/Wire.pm', 'session.bash', 'bootstrap/ruby.rb']),
+  );
 });
 
 test('[CX-13, SC-02] the volume and the container that fills it are labelled as ours', async () => {

@@ -1,8 +1,11 @@
-# A terminal for a command. agent.pl reads this file.
+# A terminal for a command.
+package Agent::Terminal;
 use strict;
-use Config;
+use Exporter 'import';
+use Kernel 'kernel_numbers';
+our @EXPORT_OK = qw(enter_terminal open_terminal resize_terminal);
 
-my $SETSID = $Config{archname} =~ /^aarch64/ ? 157 : 112;
+my ($SETSID) = kernel_numbers('setsid');
 my ($UNLOCK, $GET_NUMBER, $SET_SIZE, $MAKE_CONTROLLING) = (0x40045431, 0x80045430, 0x5414, 0x540E);
 
 # Read and write, and do not become the terminal of the agent itself.

@@ -1,8 +1,11 @@
-# What the kernel tells from inside about a cell and its processes. agent.pl reads this file.
+# What the kernel tells from inside about a cell and its processes.
+package Agent::Figures;
 use strict;
-use Config;
+use Exporter 'import';
+use Kernel 'kernel_numbers';
+our @EXPORT_OK = qw(children_usage clock counters cpu_us descendants fullness resident slurp);
 
-my ($GETRUSAGE, $STATFS) = $Config{archname} =~ /^aarch64/ ? (165, 43) : (98, 137);
+my ($GETRUSAGE, $STATFS) = kernel_numbers(qw(getrusage statfs));
 
 sub slurp {
   open my $file, '<', $_[0] or return '';
@@ -10,6 +13,9 @@ sub slurp {
   my $text = <$file>;
   return defined $text ? $text : '';
 }
+
+# Seconds that only go forward.
+sub clock { return (split ' ', slurp('/proc/uptime'))[0] || 0 }
 
 # What the kernel has counted for the whole cell. Where cgroups cannot be seen from inside, nothing.
 sub counters {
