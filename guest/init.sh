@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # PID 1 of a cell: sh init.sh CODE_FILE COMMAND...
 # Positional parameters only: a variable of this shell could shadow one of the job.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# npm run check: types, lint, format and the unit tests; needs nothing but the npm packages.
+# npm run check: types, lint, format, shell, Perl and the unit tests; needs nothing but the npm packages.
 set -euo pipefail
 unset CDPATH
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -16,5 +16,7 @@ export PATH=${NODE%/*}:$PATH
 check_types
 check_lint
 check_format
+check_shell
+check_perl
 check_docs
 run_vitest src "$@"

@@ -19,6 +19,39 @@ check_types() {
   step 'types' "$NODE" node_modules/typescript/bin/tsc -b
 }
 
+# Where the program is missing its check is skipped, but not silently, and not on CI.
+has_program() {
+  command -v "$1" >/dev/null 2>&1 && return 0
+  say "SKIPPED: there is no $1 here"
+  [[ ${CI-} != true ]] || exit 1
+  return 1
+}
+
+# Every shell script has one of these names, or none but is executable.
+check_shell() {
+  has_program shellcheck || return 0
+  step 'shell' find . -type d \( -name node_modules -o -name .git \) -prune -o -type f \
+    \( -name '*.sh' -o -name '*.bash' -o ! -name '*.*' -perm -u+x \) -exec shellcheck --external-sources {} +
+}
+
+check_perl() {
+  has_program perl || return 0
+  step 'perl' compile_perl
+}
+
+# Warnings are failures, too.
+compile_perl() {
+  local file words failed=0
+  while read -r file; do
+    words=$(perl -Iguest/lib -wc "$file" 2>&1) || true
+    [[ $words == "$file syntax OK" ]] || {
+      printf '%s\n' "$words" >&2
+      failed=1
+    }
+  done < <(find guest test -name '*.p[lm]')
+  return "$failed"
+}
+
 check_docs() {
   step 'generated documents' "$NODE" --disable-warning=ExperimentalWarning scripts/generate-docs.ts --check
 }

@@ -145,7 +145,7 @@ find_missing_for_cells() {
 
 # uses_docker ARGUMENT…: are the cells asked for ones of a Docker engine, which need nothing of this machine?
 uses_docker() {
-  local before= word
+  local before='' word
   for word in "$@"; do
     [[ $word == --driver=docker || ($before == --driver && $word == docker) ]] && return 0
     [[ $word == -- ]] && break

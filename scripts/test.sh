@@ -11,11 +11,11 @@ source scripts/setup.sh
 source scripts/checks.sh
 
 # Every runtime that a driver supports, so that the contract is tested with each; a Docker engine, and mmdebstrap, which
-# makes its image; openssl for certificates.
+# makes its image; openssl for certificates; shellcheck.
 TEST_PACKAGES=(
   crun=crun runc=runc runsc=runsc ruby=/usr/bin/ruby python3=/usr/bin/python3 util-linux=unshare procps=ps curl=curl
   docker.io=dockerd podman=podman mmdebstrap=mmdebstrap openssl=openssl e2fsprogs=mkfs.ext4 mount=mount git=git
-  python3-pip=/usr/bin/pip3
+  python3-pip=/usr/bin/pip3 shellcheck=shellcheck
 )
 
 ensure_test_packages() {
@@ -46,5 +46,7 @@ fi
 check_format
 check_lint
 check_types
+check_shell
+check_perl
 check_docs
 run_vitest

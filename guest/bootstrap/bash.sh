@@ -1,6 +1,8 @@
+# shellcheck shell=bash
 # Preload for a hot bash (BASH_ENV): waits for the job before the script is opened, writes
 # the script, removes its own traces and lets bash go on natively.
 __hotcell_last=$_
+# shellcheck source=guest/bootstrap/frame.bash
 . "${BASH_ENV%/*}/frame.bash"
 unset -v BASH_ENV
 

@@ -1,5 +1,7 @@
+# shellcheck shell=bash
 # For languages without a preload: `bash command.sh CODE_FILE COMMAND...` waits for the job,
 # writes the code file and executes the command with the arguments of the job.
+# shellcheck source=guest/bootstrap/frame.bash
 . "${BASH_SOURCE%/*}/frame.bash"
 __hotcell_file=$1
 shift
