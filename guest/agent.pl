@@ -6,11 +6,12 @@ use strict;
 BEGIN { unshift @INC, $0 =~ m{^(.*/)} ? "$1lib" : 'lib' }
 use Agent::Commands
   qw(all_commands command complete hear_children kill_command look look_soon reap resume start terminate usage_of wake);
+use Agent::Deadlines qw(keep_deadlines set_deadline);
 use Agent::Lasting qw(ended_command ended_ids forget_end is_lasting last_on note);
 use Agent::Streams qw(feed forward);
 use Agent::Supervisor 'forbid_looks';
 use Agent::Terminal 'resize_terminal';
-use Agent::Wire qw(leave put send_frame);
+use Agent::Wire qw(leave open_wire put send_frame);
 
 my ($EINTR, $EAGAIN) = (4, 11);
 my $CHUNK = 65536;
@@ -42,6 +43,7 @@ $SIG{PIPE} = 'IGNORE';
 sub handle {
   my ($type, $id, $payload) = @_;
   return start($id, $payload) if $type eq 'S';
+  return set_deadline($id, $payload) if $type eq 'A';
   if (is_lasting()) {
     if ($type eq 'M') { $marker = $payload; return }
     return resume($id, $payload) if $type eq 'Z';
@@ -120,6 +122,7 @@ sub take_input {
   take_frames(length $input);
 }
 
+open_wire(\&keep_deadlines);
 send_frame('R', 0, '');
 for (;;) {
   my ($reads, $writes) = ('', '');
@@ -132,7 +135,8 @@ for (;;) {
     }
     vec($writes, fileno $command->{in}, 1) = 1 if defined $command->{in} && length $command->{pending};
   }
-  next if select($reads, $writes, undef, look()) <= 0;
+  my ($wait) = sort { $a <=> $b } grep { defined } look(), keep_deadlines();
+  next if select($reads, $writes, undef, $wait) <= 0;
   # Output before ends, so that nothing of it is overtaken.
   for my $command (all_commands()) {
     next if $command->{end};

@@ -1,6 +1,6 @@
 import type { Enforcement } from './enforcement.ts';
 import { HotcellError } from './errors.ts';
-import type { Exec, ExecRequest } from './exec.ts';
+import type { Deadline, Exec, ExecRequest } from './exec.ts';
 import type { Limits } from './limits.ts';
 
 /** What the root of a cell is made from, for drivers that use images. */
@@ -106,6 +106,11 @@ export interface LastingCell {
    * knows of no such command.
    */
   resume(number: number, fromByte: number): Exec | undefined;
+  /**
+   * Lets the cell end itself, without any server. A later call takes the place of an earlier one; undefined takes it back.
+   * Before `thaw` if it may have passed meanwhile.
+   */
+  endAfter(deadline: Deadline | undefined): void;
 }
 
 export interface Freezer {
@@ -171,6 +176,7 @@ export function fillRequest(
     ...(request.touch === undefined ? {} : { touch: fill(request.touch) }),
     ...(request.fallbackCwd === undefined ? {} : { fallbackCwd: request.fallbackCwd }),
     ...(request.terminal === undefined ? {} : { terminal: request.terminal }),
+    ...(request.deadline === undefined ? {} : { deadline: request.deadline }),
   };
 }
 

@@ -21,8 +21,16 @@ export interface ExecRequest {
   readonly fallbackCwd?: string;
   /** A terminal of this size instead of pipes; all its output is stdout then. Only with an agent. */
   readonly terminal?: TerminalSize;
+  /** The cell itself keeps it, also when no server is there. Only with an agent. */
+  readonly deadline?: Deadline;
   /** What this command alone may reach, where walls are made around commands; elsewhere it opens nothing. */
   readonly reach?: Reach;
+}
+
+/** When something is asked to end (SIGTERM), counted from now, and for how long it may then go on before it is killed. */
+export interface Deadline {
+  readonly afterMs: number;
+  readonly graceMs: number;
 }
 
 /** Holes in the walls around one command, by name. Without any it has its workdir and the programs of the host. */

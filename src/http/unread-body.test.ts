@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ErrorReply } from '../wire/execute.ts';
-import { ScriptedServer } from './scripted-server.ts';
-import { SESSION } from './sessions/scripted-sessions.ts';
+import { ScriptedServer } from './scripted-server.double.ts';
+import { SESSION } from './sessions/scripted-sessions.double.ts';
 
 const KB = 1024;
 const MB = 1024 * KB;

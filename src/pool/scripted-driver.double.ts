@@ -119,10 +119,6 @@ export class ScriptedCell implements Cell {
     this.main = spec.main === undefined ? undefined : this.#start(spec.main);
   }
 
-  get files(): never {
-    throw new Error('nobody here has files');
-  }
-
   get name(): string {
     return this.spec.name;
   }

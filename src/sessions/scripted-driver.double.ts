@@ -28,6 +28,8 @@ export class ScriptedInside {
   readonly commands = new Map<number, ScriptedCommand>();
   readonly all: ScriptedCommand[] = [];
   isFrozen = false;
+  /** The deadline that it keeps without a server. */
+  endsAfterMs: number | undefined;
   isGone = false;
   lastId = 0;
 
@@ -73,13 +75,10 @@ class ScriptedCell implements Cell {
     this.name = inside.spec.name;
     this.lasting = {
       record: `record-${inside.id}`,
+      endAfter: (deadline) => (this.#inside.endsAfterMs = deadline?.afterMs),
       resume: (number, fromByte) => this.#resume(number, fromByte),
     };
     this.gone = new Promise((resolve) => (this.#markGone = resolve));
-  }
-
-  get files(): never {
-    throw new Error('nobody here has files');
   }
 
   exec(request: ExecRequest): Promise<Exec> {

@@ -114,10 +114,6 @@ export class ScriptedCell implements Cell {
     this.gone = new Promise((resolve) => (this.#markGone = resolve));
   }
 
-  get files(): never {
-    throw new Error('nobody asks for them');
-  }
-
   exec(request: ExecRequest): Promise<Exec> {
     if (this.isGone) return Promise.reject(new HotcellError('CELL_LOST', 'gone'));
     const exec = new ScriptedExec(request);

@@ -8,8 +8,9 @@ use Agent::Signals qw(hear hold_signals open_bell);
 use Agent::Streams qw(close_streams forward_rest open_streams);
 use Agent::Supervisor qw(become end_all supervise);
 use Agent::Wire qw(leave send_frame);
-our @EXPORT_OK
-  = qw(all_commands command complete hear_children kill_command look look_soon reap resume start terminate usage_of wake);
+our @EXPORT_OK = qw(
+  all_commands command complete hear_children kill_command kill_tree look look_soon reap resume start terminate usage_of wake
+);
 
 my ($NOHANG, $UNTRACED, $STOPPED) = (1, 2, 127);
 my $CREDIT = 262144;
@@ -134,6 +135,11 @@ sub kill_command {
   my ($command) = @_;
   $command->{killed} = 1;
   return complete($command) if $command->{end};
+  kill_tree($command);
+}
+
+sub kill_tree {
+  my ($command) = @_;
   if ($command->{alone}) { kill 9, -1 }
   # Continued first: a program may have stopped its supervisor.
   else { kill 'CONT', $command->{pid}; kill 'USR1', $command->{pid} }
@@ -165,7 +171,7 @@ sub complete {
   $words{$_} = $now{$_} - ($command->{counted}{$_} || 0) for grep { defined $now{$_} } qw(oom pids);
   unlink $command->{touch} if $command->{touch} ne '';
   $words{full} = fullness();
-  $words{moved} = 1 if $command->{moved};
+  $words{$_} = 1 for grep { $command->{$_} } qw(expired moved);
   my $place = '';
   sysread $command->{where}, $place, 8192 if defined $command->{where};
   close_streams($command);

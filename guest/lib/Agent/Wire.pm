@@ -2,9 +2,17 @@
 package Agent::Wire;
 use strict;
 use Exporter 'import';
-our @EXPORT_OK = qw(leave put send_frame);
+our @EXPORT_OK = qw(leave open_wire put send_frame);
 
-my $EINTR = 4;
+my ($SETFL, $NONBLOCK) = (4, 2048);
+my ($EINTR, $EAGAIN) = (4, 11);
+my $meanwhile;
+
+# What is called whenever nobody takes what we say; it tells for how many seconds to wait before it is called again.
+sub open_wire {
+  ($meanwhile) = @_;
+  fcntl STDOUT, $SETFL, $NONBLOCK;
+}
 
 # Whoever is left dies with us: this is the end of the namespace.
 sub leave { kill 9, -1; exit 0 }
@@ -13,7 +21,14 @@ sub put {
   my ($bytes) = @_;
   while (length $bytes) {
     my $put = syswrite STDOUT, $bytes;
-    if (!defined $put) { next if $! == $EINTR; leave() }
+    if (!defined $put) {
+      next if $! == $EINTR;
+      leave() if $! != $EAGAIN;
+      my $writes = '';
+      vec($writes, fileno STDOUT, 1) = 1;
+      select undef, $writes, undef, $meanwhile->();
+      next;
+    }
     substr $bytes, 0, $put, '';
   }
 }

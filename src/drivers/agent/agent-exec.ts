@@ -9,7 +9,7 @@ import type {
   Usage,
 } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
-import { toKilledOutcome, toOutcome, toReached, toUsage, type Figures } from './report.ts';
+import { toKilledOutcome, toOutcome, toOwnCause, toReached, toUsage, type Figures } from './report.ts';
 
 /** How much more output the agent is granted at a time. */
 const GRANT_BYTES = 64 * 1024;
@@ -138,7 +138,7 @@ export class AgentExec implements Exec {
     const usage = toUsage(figures, this.#parts.alone, reached);
     this.#queue.push({
       type: 'exit',
-      outcome: toOutcome(figures, this.#cause, reached),
+      outcome: toOutcome(figures, this.#cause ?? toOwnCause(figures), reached),
       usage,
       ...(this.#cwd === undefined ? {} : { cwd: this.#cwd }),
       ...(figures.get('moved') === 1 ? { fellBack: true } : {}),

@@ -185,6 +185,19 @@ describe('a connection that was lost', () => {
     expect(link.resume(7, 0)?.lasting?.number).toBe(7);
   });
 
+  test('[RS-22] what was said meanwhile about the end of the cell is told over the next one', async () => {
+    const { link, sent, ready, answer } = adopt('');
+    link.receive(answer);
+    await ready;
+    link.suspend(new HotcellError('DRIVER_UNAVAILABLE', 'away'));
+    link.endAfter({ afterMs: 5000, graceMs: 100 });
+    vi.setSystemTime(Date.now() + 2000);
+    const relinked = link.relink();
+    link.receive(Buffer.concat([sent.at(-1) ?? new Uint8Array(), encodeFrame('H', 0)]));
+    await relinked;
+    expect(sent.at(-1)).toEqual(encodeFrame('A', 0, Buffer.from('3000 100')));
+  });
+
   test('[RS-22] a command that the agent does not know any more is lost', async () => {
     const { link, sent, ready, answer } = adopt('1');
     link.receive(answer);

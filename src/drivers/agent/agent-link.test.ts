@@ -47,6 +47,24 @@ const errorOf = (exec: AgentExec): Promise<unknown> => collect(exec).catch((erro
 
 afterEach(() => void vi.useRealTimers());
 
+describe('a deadline', () => {
+  test('[RS-22] is told right after the start, and whoever is late has reached the limit of time', async () => {
+    const { sent, start, say } = makeLink();
+    const exec = start({ deadline: { afterMs: 1500.4, graceMs: 200 } });
+    expect(sent.slice(1)).toEqual(['A 1 1500 200']);
+    say('X', 1, 'wait=15 expired=1');
+    expect(await collect(exec)).toEqual(['exit {"kind":"limit","limit":"wallTimeMs"}']);
+  });
+
+  test('[RS-22] of the cell is told, and taken back', () => {
+    const { link, sent } = makeLink();
+    vi.useFakeTimers();
+    link.endAfter({ afterMs: 5000, graceMs: 100 });
+    link.endAfter(undefined);
+    expect(sent).toEqual(['A 0 5000 100', 'A 0']);
+  });
+});
+
 describe('a start', () => {
   test('says whether the command is alone, where, on which file, with which words and variables', () => {
     const { link, sent } = makeLink();

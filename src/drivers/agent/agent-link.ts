@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { HotcellError } from '../../core/errors.ts';
-import type { ExecRequest, ReachableLimit } from '../../core/exec.ts';
+import type { Deadline, ExecRequest, ReachableLimit } from '../../core/exec.ts';
 import { AgentExec, type AgentExecParts } from './agent-exec.ts';
 import { FrameReader, encodeFrame, type Frame } from '../../lib/frames.ts';
 import { parseFigures, type Figures } from './report.ts';
@@ -51,6 +51,8 @@ export class AgentLink {
   #greeting: Uint8Array | undefined;
   /** The end of what came before that answer, which was for the server before us. */
   #stale: Buffer | undefined;
+  /** Once more after `relink`, since it may have got lost. */
+  #tellEnd: (() => void) | undefined;
   /** Commands of the server before us that nobody has resumed yet. */
   readonly #inherited = new Set<number>();
 
@@ -83,6 +85,7 @@ export class AgentLink {
     const inheritedBefore = new Set(this.#inherited);
     await this.#untilAnswered();
     this.#suspended = undefined;
+    this.#tellEnd?.();
     for (const [id, exec] of this.#execs) {
       if (this.#inherited.delete(id)) exec.askAgain();
       else
@@ -143,7 +146,18 @@ export class AgentLink {
     const id = ++this.#lastId;
     const exec = this.#toExec(id, { ...options, terminal: request.terminal !== undefined, fromByte: 0 });
     this.#send('S', id, payload);
+    if (request.deadline !== undefined) this.#send('A', id, encodeDeadline(request.deadline));
     return exec;
+  }
+
+  /** The deadline of the cell itself; undefined takes it back. */
+  endAfter(deadline: Deadline | undefined): void {
+    const endsAt = Date.now() + (deadline?.afterMs ?? 0);
+    this.#tellEnd = () => {
+      const left = deadline && { ...deadline, afterMs: Math.max(0, endsAt - Date.now()) };
+      this.#send('A', 0, left && encodeDeadline(left));
+    };
+    this.#tellEnd();
   }
 
   #toExec(id: number, options: Pick<AgentExecParts, 'alone' | 'terminal' | 'fromByte'>): AgentExec {
@@ -282,6 +296,10 @@ export class AgentLink {
     this.#questions.clear();
     this.#execs.clear();
   }
+}
+
+function encodeDeadline({ afterMs, graceMs }: Deadline): Uint8Array {
+  return encoder.encode(`${Math.round(afterMs)} ${Math.round(graceMs)}`);
 }
 
 /** NUL ends no word of an argv, a variable or a path, so it can part them. */

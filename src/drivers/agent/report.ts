@@ -2,7 +2,8 @@ import type { ExecOutcome, KillCause, ReachableLimit, Usage } from '../../core/e
 
 /**
  * The figures of an agent, by name: `wait` (as waitpid has it), `cpu_us` and `rss` of the command, `peak` and
- * `cell_cpu_us` of the whole cell, `oom` and `pids` (how often a limit was reached meanwhile), `full` (per cent of /tmp).
+ * `cell_cpu_us` of the whole cell, `oom` and `pids` (how often a limit was reached meanwhile), `full` (per cent of /tmp),
+ * `expired` (1 if it was ended at its deadline).
  */
 export type Figures = ReadonlyMap<string, number>;
 
@@ -32,6 +33,11 @@ export function toReached(figures: Figures): ReachableLimit[] {
   if ((figures.get('oom') ?? 0) > 0) reached.push('memoryBytes');
   if ((figures.get('pids') ?? 0) > 0) reached.push('processes');
   return reached;
+}
+
+/** The agent itself kept the deadline of the command, because nobody else did. */
+export function toOwnCause(figures: Figures): KillCause | undefined {
+  return figures.get('expired') === 1 ? 'wallTimeMs' : undefined;
 }
 
 const SIGKILL = 9;

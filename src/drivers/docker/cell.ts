@@ -70,6 +70,7 @@ export class DockerCell implements Cell {
       this.lasting = {
         record: lasting.record,
         resume: (number, fromByte) => this.#link.resume(number, fromByte),
+        endAfter: (deadline) => this.#link.endAfter(deadline),
       };
     this.#stream = parts.stream;
     this.gone = new Promise((resolve) => (this.#markGone = resolve));

@@ -73,6 +73,7 @@ export class OciCell implements Cell {
         this.lasting = {
           record: parts.lasting.record,
           resume: (number, fromByte) => this.#link?.resume(number, fromByte),
+          endAfter: (deadline) => this.#link?.endAfter(deadline),
         };
       void this.#listen(this.#link);
     } else {
