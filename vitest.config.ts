@@ -1,32 +1,90 @@
-import { defineConfig } from 'vitest/config';
+import { globSync, readFileSync } from 'node:fs';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+
+/**
+ * The name of a project begins with its tier: `npm test -- --tier cells` runs the projects `cells*`. Tiers follow each
+ * other, and in each of them whatever measures the machine comes last, alone.
+ */
+
+/** Of the code beside them, but with real programs: each costs as much as a file with real cells. */
+const PROGRAMS = [
+  'src/app/serve.test.ts',
+  'src/cli/**/*.test.ts',
+  'src/fleet/{environment,git,state}/**/*.test.ts',
+  'src/fleet/{clean-up,stop-fleet}.test.ts',
+  'src/packages/import-scanner.test.ts',
+];
+
+/** They measure time, or need what the machine has of memory and processes. */
+const ALONE = [
+  'test/attacks/{exhaustion,floods,neighbours,preload-limits,session-limits}.test.ts',
+  'test/e2e/{burst,figures,idle}.test.ts',
+  'test/faults/{docker-engine,endurance,session-flood}.test.ts',
+];
+
+const PLACES = ['test/{contract,attacks,e2e}/**/*.test.ts'];
+const readsOf = (file: string): string => readFileSync(new URL(file, import.meta.url), 'utf8');
+const real = globSync(PLACES, { cwd: import.meta.dirname });
+/** The same tests over several drivers: `ways` chooses those of the tier. */
+const mixed = real.filter((file) => /describeEach\((?!DOCKER)\w+_WAYS|describeModes\(/.test(readsOf(file)));
+/** Whatever else names an engine, or the double of one. */
+const ENGINE = /DOCKER_(?:FRESH|SHARED)|support\/(?:docker-engine|podman|apple-|private-engine)/;
+const engines = real.filter((file) => !mixed.includes(file) && ENGINE.test(readsOf(file)));
+
+/** They exchange modules, which nobody else may get. */
+const mocking = globSync('src/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
+  /vi\.mock\(/.test(readsOf(file)),
+);
 
 const slow = { testTimeout: 120_000, hookTimeout: 120_000 };
+const engine = { globalSetup: ['test/support/engine-setup.ts'] };
+
+let order = 0;
+function toProject(
+  name: string,
+  workers: 1 | 2,
+  test: NonNullable<TestProjectInlineConfiguration['test']>,
+): TestProjectInlineConfiguration {
+  return { test: { ...test, name, maxWorkers: workers, sequence: { groupOrder: order++ } } };
+}
+
+/** Two files at a time, and one at a time those that measure. */
+function toTier(
+  name: string,
+  test: NonNullable<TestProjectInlineConfiguration['test']>,
+): TestProjectInlineConfiguration[] {
+  const { include = [], exclude = [] } = test;
+  const alone = globSync(ALONE, { cwd: import.meta.dirname });
+  const files = globSync(include, { cwd: import.meta.dirname, exclude });
+  return [
+    toProject(name, 2, { ...slow, ...test, include: files.filter((file) => !alone.includes(file)) }),
+    toProject(`${name}-alone`, 1, {
+      ...slow,
+      ...test,
+      include: files.filter((file) => alone.includes(file)),
+    }),
+  ];
+}
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
     // Time for a private Docker engine to stop.
     teardownTimeout: 60_000,
+    reporters: ['default', './test/support/tier-reporter.ts'],
     projects: [
-      {
-        test: {
-          name: 'unit',
-          include: ['src/**/*.test.ts', 'test/specification/**/*.test.ts', 'test/architecture.test.ts'],
-          testTimeout: 30_000,
-        },
-      },
-      { test: { name: 'guest', include: ['guest/**/*.test.ts'], ...slow } },
-      {
-        test: {
-          name: 'cells',
-          include: ['test/{contract,attacks,faults,e2e}/**/*.test.ts'],
-          // After the quick ones, one file at a time: on a small machine two of them turn load into timeouts.
-          sequence: { groupOrder: 1 },
-          maxWorkers: 1,
-          globalSetup: ['test/support/engine-setup.ts'],
-          ...slow,
-        },
-      },
+      toProject('check', 2, {
+        include: ['src/**/*.test.ts', 'test/specification/**/*.test.ts', 'test/architecture.test.ts'],
+        exclude: [...PROGRAMS, ...mocking],
+        testTimeout: 30_000,
+        // Modules hold no state: loading them again for every file is most of the work.
+        isolate: false,
+      }),
+      toProject('check-isolated', 2, { include: mocking, testTimeout: 30_000 }),
+      toProject('cells-programs', 2, { include: PROGRAMS, ...slow }),
+      toProject('cells-guest', 2, { include: ['guest/**/*.test.ts'], ...slow }),
+      ...toTier('cells', { include: PLACES, exclude: engines, provide: { ways: 'own' } }),
+      ...toTier('engines', { include: [...engines, ...mixed], provide: { ways: 'engine' }, ...engine }),
+      ...toTier('faults', { include: ['test/faults/**/*.test.ts'], provide: { ways: 'all' }, ...engine }),
     ],
   },
 });

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# npm run check: types, lint, format, shell, Perl and the unit tests; needs nothing but the npm packages.
+# npm run check: the tier check, which needs nothing but the npm packages: format, lint, types, shell, Perl and the unit tests.
 set -euo pipefail
 unset CDPATH
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,10 +13,7 @@ ensure_npm_packages "$root" dev
 require_node "$root"
 export PATH=${NODE%/*}:$PATH
 
-check_types
-check_lint
-check_format
-check_shell
-check_perl
-check_docs
-run_vitest src "$@"
+failed=0
+run_checks || failed=1
+run_vitest --project 'check*' "$@" || failed=1
+exit "$failed"

@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # Sourced by test.sh and check.sh, from the root of the repository and with NODE set: the checks without running anything.
 
+CHECKS=(lint types format shell perl)
+
 step() {
   printf '\n== %s\n' "$1" >&2
   shift
@@ -8,7 +10,8 @@ step() {
 }
 
 check_format() {
-  step 'format' "$NODE" node_modules/prettier/bin/prettier.cjs --check --log-level warn .
+  step 'format' "$NODE" node_modules/prettier/bin/prettier.cjs --check --log-level warn \
+    --cache --cache-strategy content --cache-location node_modules/.cache/hotcell/prettier .
 }
 
 check_lint() {
@@ -52,8 +55,22 @@ compile_perl() {
   return "$failed"
 }
 
-check_docs() {
-  step 'generated documents' "$NODE" --disable-warning=ExperimentalWarning scripts/generate-docs.ts --check
+# Side by side, each with its output in one piece, and all of them, whichever fails.
+run_checks() {
+  local folder check failed=0
+  local pids=()
+  folder=$(mktemp -d "${TMPDIR:-/tmp}/hotcell-checks.XXXXXX")
+  for check in "${CHECKS[@]}"; do
+    "check_$check" >"$folder/$check" 2>&1 &
+    pids+=("$!")
+  done
+  for check in "${CHECKS[@]}"; do
+    wait "${pids[0]}" || failed=1
+    pids=("${pids[@]:1}")
+    cat "$folder/$check" >&2
+  done
+  rm -r "$folder"
+  return "$failed"
 }
 
 run_vitest() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# npm test: installs what the tests need and runs everything, ending at the first failure.
-# With arguments only vitest runs, with these: npm test -- test/contract
+# npm test: installs what the tests need, runs everything, and tells every failure.
+#   npm test -- --tier check --tier cells    runs these tiers: check, cells, engines, faults
+#   npm test -- test/contract                runs vitest with these arguments and nothing else
 set -euo pipefail
 unset CDPATH
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -17,6 +18,8 @@ TEST_PACKAGES=(
   docker.io=dockerd podman=podman mmdebstrap=mmdebstrap openssl=openssl e2fsprogs=mkfs.ext4 mount=mount git=git
   python3-pip=/usr/bin/pip3 shellcheck=shellcheck
 )
+
+TIERS=(check cells engines faults)
 
 ensure_test_packages() {
   [[ $OSTYPE == linux* ]] || return 0
@@ -39,14 +42,36 @@ require_node "$root"
 ensure_test_packages
 export PATH=${NODE%/*}:$PATH
 
-if (($# > 0)); then
-  run_vitest "$@"
-  exit
-fi
-check_format
-check_lint
-check_types
-check_shell
-check_perl
-check_docs
-run_vitest
+tiers=()
+arguments=()
+while (($# > 0)); do
+  case $1 in
+    --tier)
+      tiers+=("${2-}")
+      shift $(($# > 1 ? 2 : 1))
+      ;;
+    --tier=*)
+      tiers+=("${1#--tier=}")
+      shift
+      ;;
+    *)
+      arguments+=("$1")
+      shift
+      ;;
+  esac
+done
+((${#tiers[@]} + ${#arguments[@]} > 0)) || tiers=("${TIERS[@]}")
+
+failed=0
+for tier in ${tiers[@]+"${tiers[@]}"}; do
+  case " ${TIERS[*]} " in
+    *" $tier "*) arguments+=(--project "$tier*") ;;
+    *)
+      say "there is no tier '$tier', only: ${TIERS[*]}"
+      exit 2
+      ;;
+  esac
+  if [[ $tier == check ]]; then run_checks || failed=1; fi
+done
+run_vitest "${arguments[@]}" || failed=1
+exit "$failed"

@@ -22,6 +22,7 @@ import { SILENT_LOG } from '../../src/core/log.ts';
 import { LoopVolumes } from '../../src/drivers/volumes/loop-volumes.ts';
 import { whyNoVolumes } from '../../src/drivers/volumes/probe-volumes.ts';
 import { mountsIn, unmountAll } from '../support/engine-remains.ts';
+import { howOften } from '../support/endurance.ts';
 import { listProcesses, waitFor } from '../support/leftovers.ts';
 import { testThatNeeds } from '../support/needs.ts';
 import { MiB } from './cells.ts';
@@ -256,7 +257,7 @@ test('[SC-02] whenever it is killed, the next one finds everything and touches n
   try {
     await others.prepare();
     const { folder } = await others.open('project', BYTES);
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < howOften(6, 40); round++) {
       const child = spawn(process.execPath, [CHILD, directory, String(BYTES)], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { howOften } from '../support/endurance.ts';
 import { PROGRAMS } from '../support/programs.ts';
 import {
   cellProcesses,
@@ -56,7 +57,7 @@ function findCells(server: TestServer): { runtime: number; init: number }[] {
 describe('kill -9 of the server', () => {
   test('[SC-02, CX-16] under load, at any moment: the next start finds and removes everything', async () => {
     const stateDirectory = makeStateDirectory();
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < howOften(3, 20); round++) {
       const server = await TestServer.start({ stateDirectory });
       const marker = makeMarker();
       const load = PROGRAMS.flatMap(({ language, loops }) => [

@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { howOften } from '../support/endurance.ts';
 import { findTraces, waitFor } from '../support/leftovers.ts';
 import {
   cellProcesses,
@@ -15,7 +16,7 @@ import {
 import { makeJobs } from '../support/mixed-jobs.ts';
 import type { TestServer } from '../support/server.ts';
 
-const RUNS = Number(process.env['ENDURANCE_RUNS'] ?? 600);
+const RUNS = howOften(100, 1000);
 const AT_ONCE = 4;
 const MARKER = makeMarker();
 const toJob = makeJobs(MARKER);

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ExecReply } from '../../src/wire/session-exec.ts';
+import { howOften } from '../support/endurance.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { makeMarker } from '../support/live-server.ts';
 import { FRESH_WAYS, describeEach } from '../support/served-by.ts';
@@ -11,8 +12,8 @@ import { openTerminal } from '../support/session-terminal.ts';
 import { count, countCells, countMarked, countMounts, each, expectWhole } from '../support/session-work.ts';
 
 describeEach(FRESH_WAYS, (way) => {
-  const sessions = way.driver === 'oci' ? 200 : 5;
-  const rounds = way.driver === 'oci' ? 20 : 4;
+  const sessions = way.driver === 'oci' ? howOften(25, 200) : 5;
+  const rounds = way.driver === 'oci' ? howOften(6, 20) : howOften(3, 8);
 
   describe('kill -9 of the server', () => {
     test(

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { EventConnection, type ReceivedEvent } from '../../src/http/sessions/event-reader.double.ts';
 import type { ExecReply } from '../../src/wire/session-exec.ts';
+import { howOften } from '../support/endurance.ts';
 import { readResidentBytes } from '../support/live-server.ts';
 import { FRESH_WAYS, describeEach } from '../support/served-by.ts';
 import type { Hand } from '../support/session-door.ts';
@@ -10,7 +11,7 @@ import { ServedSessions } from '../support/session-site.ts';
 
 const MiB = 1024 * 1024;
 /** The whole of what is promised is 1024. */
-const MEGABYTES = Number(process.env['FLOOD_MB'] ?? 256);
+const MEGABYTES = howOften(128, 1024);
 const GROWTH = 64 * MiB;
 
 const LINE = 'abcdefghijklmno\n';

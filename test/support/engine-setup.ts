@@ -10,18 +10,45 @@ declare module 'vitest' {
     dockerSocket: string | undefined;
     /** Why there is none: for `testThatNeeds`. */
     whyNoDocker: string | undefined;
+    /** Of a file that has the same tests over several drivers: which of them are meant here. */
+    ways: 'own' | 'engine' | 'all' | undefined;
   }
 }
 
-/** Runs once before the tests with real cells: finds a Docker engine for them, or starts one and stops it afterwards. */
+interface SharedEngine {
+  readonly stack: AsyncDisposableStack;
+  readonly found: Promise<{ socket?: string; missing?: string }>;
+  users: number;
+}
+
+/** Each project has a copy of this module, and all of them one process. */
+const home = globalThis as typeof globalThis & { hotcellTestEngine?: SharedEngine };
+
+/**
+ * Runs before the tests of each project that needs an engine, and finds or starts the one Docker engine of them all; what
+ * was started stops with the last of them.
+ */
 export default async function setUpEngine(project: TestProject): Promise<() => Promise<void>> {
-  const stack = new AsyncDisposableStack();
-  const { socket, missing } = await findOrStart(stack);
-  // Here, so that files that run side by side do not make it twice.
-  if (socket !== undefined) await ensureBaseImage(socket);
+  const shared = (home.hotcellTestEngine ??= openEngine());
+  shared.users++;
+  const { socket, missing } = await shared.found;
   project.provide('dockerSocket', socket);
   project.provide('whyNoDocker', missing);
-  return () => stack.disposeAsync();
+  return async () => {
+    if (--shared.users > 0) return;
+    delete home.hotcellTestEngine;
+    await shared.stack.disposeAsync();
+  };
+}
+
+function openEngine(): SharedEngine {
+  const stack = new AsyncDisposableStack();
+  const found = findOrStart(stack).then(async (answer) => {
+    // Here, so that files that run side by side do not make it twice.
+    if (answer.socket !== undefined) await ensureBaseImage(answer.socket);
+    return answer;
+  });
+  return { stack, found, users: 0 };
 }
 
 async function findOrStart(stack: AsyncDisposableStack): Promise<{ socket?: string; missing?: string }> {

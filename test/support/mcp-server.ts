@@ -8,7 +8,7 @@ import { findTraces, listProcesses, waitFor } from './leftovers.ts';
 import { makeClient, type ClientOptions } from './mcp-client.ts';
 import { engineThingsOf } from './footprint.ts';
 import { dataDirectoryOf, makeStateDirectory, removeFolders, TestServer } from './server.ts';
-import { DOCKER_FRESH, OCI_FRESH, type Way } from './served-by.ts';
+import { DOCKER_FRESH, isMeant, OCI_FRESH, type Way } from './served-by.ts';
 import { describeThatNeeds } from './needs.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -40,7 +40,8 @@ export const DOCKER: McpMode = {
 
 /** The same tests over each of these modes. */
 export function describeModes(modes: readonly McpMode[], tests: (mode: McpMode) => void): void {
-  for (const mode of modes) describeThatNeeds(mode.way?.missing)(mode.name, () => tests(mode));
+  for (const mode of modes.filter(({ way }) => isMeant(way?.driver)))
+    describeThatNeeds(mode.way?.missing)(mode.name, () => tests(mode));
 }
 
 export function modeArgs({ mode, way }: McpMode): string[] {

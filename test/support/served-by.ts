@@ -1,3 +1,4 @@
+import { inject } from 'vitest';
 import { engineHost, requireImages, whyNoEngine } from './docker-engine.ts';
 import { describeThatNeeds } from './needs.ts';
 
@@ -67,9 +68,15 @@ export const ALL_WAYS: readonly Way[] = [OCI_FRESH, OCI_SHARED, DOCKER_FRESH, DO
 export const FRESH_WAYS: readonly Way[] = [OCI_FRESH, DOCKER_FRESH];
 export const SHARED_WAYS: readonly Way[] = [OCI_SHARED, DOCKER_SHARED];
 
+/** Whether this run is about what this driver does: each tier takes its own drivers of a file. */
+export function isMeant(driver: Way['driver'] | undefined): boolean {
+  const ways = inject('ways') ?? 'all';
+  return ways === 'all' || (driver === 'docker') === (ways === 'engine');
+}
+
 /** The same tests over each of these ways. */
 export function describeEach(ways: readonly Way[], tests: (way: Way) => void): void {
-  for (const way of ways) {
+  for (const way of ways.filter(({ driver }) => isMeant(driver))) {
     const missing = way.missing === undefined ? undefined : `${way.name}: ${way.missing}`;
     describeThatNeeds(missing)(way.name, () => tests(way));
   }
