@@ -12,7 +12,9 @@ const PROGRAMS = [
   'src/cli/**/*.test.ts',
   'src/fleet/{environment,git,state}/**/*.test.ts',
   'src/fleet/{clean-up,stop-fleet}.test.ts',
+  'src/http/sessions/exec-streams.test.ts',
   'src/packages/import-scanner.test.ts',
+  'test/forbidden-imports.test.ts',
 ];
 
 /** They measure time, or need what the machine has of memory and processes. */
