@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { Container } from 'dockerode';
-import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
-import type { Driver, DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
-import { HotcellError, messageOf } from '../../core/errors.ts';
+import type { Cell, CellSpec } from '../../core/cell.ts';
+import type { DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
+import type { HotcellError } from '../../core/errors.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
+import { EngineDriver } from '../engine/engine-driver.ts';
 import { attach } from './attach.ts';
 import { DockerCell } from './cell.ts';
 import { readUsage, removeContainer, removeOrphans, toCellError, wasOutOfMemory } from './containers.ts';
 import { isNameTaken, toOtherName } from './container-name.ts';
 import { toCreateBody } from './create-body.ts';
-import type { Engine } from './engine.ts';
 import { makeGuestVolume } from './guest-volume.ts';
 import { requireHostFolders } from './host-folders.ts';
 import {
@@ -32,79 +32,31 @@ const NAME_ATTEMPTS = 5;
 const MARKER_BYTES = 32;
 
 /** Cells from a Docker engine, or from Podman, which speaks the same language. */
-export class DockerDriver implements Driver {
+export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   readonly name = 'docker';
   readonly traits: DriverTraits;
-  readonly #options: DockerOptions;
-  readonly #cells = new Map<string, DockerCell>();
-  readonly #creating = new Set<Promise<unknown>>();
-  /** Containers that the engine did not remove when asked; asked for again when it is back. */
-  readonly #unremoved = new Set<string>();
-  /** What images turned out to be, for receipts. */
-  readonly #chosen = new Map<string, string>();
-  /** With the guest files of cells that outlive us, by name. */
-  readonly #lastingVolumes = new Map<string, Promise<void>>();
-  /** Whose cells, that outlive us, we have had. */
-  readonly #keepers = new Set<string>();
-  #site: Promise<DockerSite> | undefined;
-  #opened: DockerSite | undefined;
-  #closed = false;
-
-  constructor(options: DockerOptions) {
-    this.#options = options;
-    this.traits = { ...DOCKER_TRAITS, hostFolders: options.endpoint.local };
-  }
-
   readonly lasting: LastingCells = {
     adopt: (record, spec) => this.#adopt(record, spec),
     reclaim: (keeper, keep) => this.#reclaimLasting(keeper, keep),
   };
+  readonly #options: DockerOptions;
+  /** With the guest files of cells that outlive us, by name. */
+  readonly #lastingVolumes = new Map<string, Promise<void>>();
+  /** Whose cells, that outlive us, we have had. */
+  readonly #keepers = new Set<string>();
+
+  constructor(options: DockerOptions) {
+    super(options);
+    this.#options = options;
+    this.traits = { ...DOCKER_TRAITS, hostFolders: options.endpoint.local };
+  }
 
   async probe(): Promise<Probe> {
     return (await probeDocker(this.#options)).probe;
   }
 
-  list(): CellSummary[] {
-    return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
-  }
-
-  problem(): string | undefined {
-    return this.#opened?.watch.problem?.message;
-  }
-
-  imageName(image: CellImage): string {
-    return this.#chosen.get(toKey(image)) ?? image.name ?? '';
-  }
-
-  create(spec: CellSpec): Promise<Cell> {
-    const creation = this.#create(spec);
-    this.#creating.add(creation);
-    void creation.catch(() => {}).finally(() => this.#creating.delete(creation));
-    return creation;
-  }
-
-  async #create(spec: CellSpec): Promise<DockerCell> {
-    if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the driver is closed');
-    if (spec.image === undefined) throw new HotcellError('INTERNAL', 'a cell of this driver needs an image');
-    // Asking an engine that is known to be away would only make the caller wait.
-    const problem = this.#opened?.watch.problem;
-    if (problem !== undefined) throw problem;
-    const site = await this.#openSite();
-    const { local } = this.#options.endpoint;
-    await requireHostFolders(spec, { local, mapsUsers: site.host.mapsUsers });
-    let image = this.imageName(spec.image);
-    try {
-      image = await site.images.obtain(spec.image, (text) => this.#options.onProgress(text));
-      this.#chosen.set(toKey(spec.image), image);
-      const volume = await this.#guestVolume(site, spec, image);
-      return await this.#start(site, spec, { image, volume });
-    } catch (error) {
-      throw toCellError(error, spec.name, image);
-    }
-  }
-
   async #adopt(record: string, spec: CellSpec): Promise<Cell> {
-    const site = await this.#openSite();
+    const site = await this.site();
     const { engine } = site.host;
     const { id, name, marker } = parseRecord(record);
     await requireRunning(engine, id, name);
@@ -141,25 +93,24 @@ export class DockerDriver implements Driver {
     return name;
   }
 
-  async #openSite(): Promise<DockerSite> {
-    this.#site ??= openSite(this.#options, {
+  protected openSite(): Promise<DockerSite> {
+    return openSite(this.#options, {
       onDown: (problem) => this.#onDown(problem),
       onUp: () => void this.#onUp(),
     });
-    try {
-      this.#opened = await this.#site;
-      return this.#opened;
-    } catch (error) {
-      this.#site = undefined;
-      throw error;
-    }
   }
 
-  async #start(
-    site: DockerSite,
-    spec: CellSpec,
-    parts: { readonly image: string; readonly volume: string },
-  ): Promise<DockerCell> {
+  protected override requireFit(site: DockerSite, spec: CellSpec): Promise<void> {
+    const { local } = this.#options.endpoint;
+    return requireHostFolders(spec, { local, mapsUsers: site.host.mapsUsers });
+  }
+
+  protected toCellError(error: unknown, { name }: CellSpec, image: string): unknown {
+    return toCellError(error, name, image);
+  }
+
+  protected async start(site: DockerSite, spec: CellSpec, image: string): Promise<DockerCell> {
+    const parts = { image, volume: await this.#guestVolume(site, spec, image) };
     const { engine } = site.host;
     const { container, name } = await this.#make(site, spec, parts);
     const { id } = container;
@@ -177,7 +128,7 @@ export class DockerDriver implements Driver {
       if (spec.main === undefined) await cell.ready();
       return cell;
     } catch (error) {
-      await this.#remove(engine, id).catch(() => {});
+      await this.remove(site, id).catch(() => {});
       throw error;
     }
   }
@@ -202,7 +153,7 @@ export class DockerDriver implements Driver {
         this.#lastingVolumes.clear();
       },
       limitMemory: toLimitMemory(site, { id, name, image }),
-      remove: () => this.#remove(engine, id),
+      remove: () => this.remove(site, id),
       freeze: act('pause a container', (container) => container.pause()),
       thaw: act('resume a container', (container) => container.unpause()),
       usage: () => readUsage(engine, id),
@@ -219,10 +170,7 @@ export class DockerDriver implements Driver {
             },
           }),
     });
-    this.#cells.set(id, cell);
-    this.#options.log.debug({ cell: cell.id, name }, 'cell started');
-    void cell.gone.then(() => this.#cells.delete(id));
-    return cell;
+    return this.keep(id, cell);
   }
 
   /** Most names have four random digits; with many cells two may meet, and others may have one like it. */
@@ -253,30 +201,23 @@ export class DockerDriver implements Driver {
     }
   }
 
-  async #remove(engine: Engine, id: string): Promise<void> {
-    try {
-      await removeContainer(engine, id);
-      this.#unremoved.delete(id);
-    } catch (error) {
-      this.#unremoved.add(id);
-      this.#options.log.warn({ cell: id.slice(0, 12), error: messageOf(error) }, 'a cell was not removed');
-      throw error;
-    }
+  protected removeContainer(site: DockerSite, id: string): Promise<void> {
+    return removeContainer(site.host.engine, id);
   }
 
   /** Cells of an engine that does not answer are of no use, even if they still run somewhere. */
   #onDown(problem: HotcellError): void {
-    this.#options.log.error({ cells: this.#cells.size, problem: problem.message }, 'the engine is away');
-    for (const cell of this.#cells.values()) cell.abandon(problem);
+    this.#options.log.error({ cells: this.cells.size, problem: problem.message }, 'the engine is away');
+    for (const cell of this.cells.values()) cell.abandon(problem);
   }
 
   async #onUp(): Promise<void> {
     this.#options.log.info({}, 'the engine is back');
-    const site = this.#opened;
+    const site = this.opened;
     if (site === undefined) return;
     site.forgetVolume();
-    for (const cell of this.#cells.values()) void cell.reconnect();
-    for (const id of this.#unremoved) await this.#remove(site.host.engine, id).catch(() => {});
+    for (const cell of this.cells.values()) void cell.reconnect();
+    await this.removeLeft(site);
   }
 
   async reclaim(): Promise<string[]> {
@@ -284,19 +225,9 @@ export class DockerDriver implements Driver {
     return host === undefined ? [] : removeOrphans(host.engine);
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.allSettled(this.#creating);
-    const cells = [...this.#cells.values()];
-    for (const cell of cells) if (cell.lasting !== undefined) cell.leaveAlone();
-    await Promise.all(cells.filter((cell) => cell.lasting === undefined).map((cell) => cell.dispose()));
-    const site = await this.#site?.catch(() => undefined);
-    if (site === undefined) return;
-    for (const id of this.#unremoved) await this.#remove(site.host.engine, id).catch(() => {});
+  protected async closeSite(site: DockerSite): Promise<void> {
     for (const keeper of this.#keepers) await removeUnusedVolumes(site.host.engine, keeper).catch(() => {});
     await closeSite(site, this.#options.log);
-    this.#site = undefined;
-    this.#opened = undefined;
   }
 }
 
@@ -311,10 +242,6 @@ interface MadeCell {
 function toRecord(id: string, name: string, marker: Uint8Array): string {
   const record: LastingRecord = { id, name, marker: Buffer.from(marker).toString('base64') };
   return JSON.stringify(record);
-}
-
-function toKey(image: CellImage): string {
-  return `${image.recipe ?? ''} ${image.name ?? ''}`;
 }
 
 /** Podman has no such call, and a kernel of its own does not hear of it. */
