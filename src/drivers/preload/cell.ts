@@ -49,7 +49,6 @@ export class PreloadCell implements Cell {
   #cpuMs = 0;
   #markGone: () => void = () => {};
   #disposing: Promise<void> | undefined;
-  #execs = 0;
   #spare: LaunchedProcess | undefined;
 
   constructor(parts: PreloadCellParts) {
@@ -87,7 +86,7 @@ export class PreloadCell implements Cell {
     const { launch, forks, touched } = this.#parts.plan(request);
     const { workdir, limits } = this.#parts;
     const child = this.#takeSpare(launch) ?? this.#startNoted(launch);
-    const command = new Command(++this.#execs, child, launch.plan, {
+    const command = new Command(child, launch.plan, {
       forks,
       workdir,
       memoryBytes: () => this.#memoryBytes,

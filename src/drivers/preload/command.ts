@@ -1,10 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { constants } from 'node:os';
 import { Socket } from 'node:net';
-import type { Writable } from 'node:stream';
-import { HotcellError } from '../../core/errors.ts';
-import type { Exec, ExecEvent, ExecOutcome, KillCause } from '../../core/exec.ts';
-import { EventQueue } from '../../lib/event-queue.ts';
+import type { Usage } from '../../core/exec.ts';
+import { ChildExec } from '../process/child-exec.ts';
 import { signalGroup } from './process-group.ts';
 import { Watch, type WatchOptions } from './watch.ts';
 
@@ -31,32 +28,19 @@ export function startProcess({ argv, env, cwd }: Omit<Launch, 'plan'>): Launched
 }
 
 type Watched = Omit<WatchOptions, 'pid' | 'onPassed'>;
-type Cause = KillCause | 'memoryBytes' | 'processes' | 'diskBytes';
 
 /** A running command: one process group, watched and ended as a whole. */
-export class Command implements Exec {
-  readonly id: number;
-  readonly events = new EventQueue<ExecEvent>();
-  readonly ended: Promise<void>;
-  readonly #child: ChildProcess;
-  readonly #stdin: Writable | null;
+export class Command extends ChildExec {
+  readonly #pid: number | undefined;
   readonly #watch: Watch | undefined;
-  #cause: Cause | undefined;
+  readonly #words: { text: string };
 
-  constructor(id: number, child: LaunchedProcess, plan: string | undefined, watched: Watched) {
-    this.id = id;
-    this.#child = child;
-    this.#stdin = child.stdin;
-    // Without a process nothing is closed, either.
-    this.ended = new Promise((resolve) => {
-      child.on('close', () => resolve());
-      child.on('error', () => resolve());
-    });
-    if (child.pid !== undefined) {
-      const onPassed = (limit: 'memoryBytes' | 'processes' | 'diskBytes'): void => this.#end(limit);
-      this.#watch = new Watch({ ...watched, pid: child.pid, onPassed });
-    }
-    this.#wire(plan);
+  constructor(child: LaunchedProcess, plan: string | undefined, watched: Watched) {
+    super(child);
+    this.#pid = child.pid;
+    if (child.pid !== undefined)
+      this.#watch = new Watch({ ...watched, pid: child.pid, onPassed: (limit) => void this.end(limit) });
+    this.#words = handOver(child, plan);
   }
 
   /** What it takes now. */
@@ -64,99 +48,39 @@ export class Command implements Exec {
     return this.#watch?.current();
   }
 
-  write(bytes: Uint8Array): void {
-    this.#stdin?.write(bytes);
+  override usage(): Promise<Usage> {
+    this.#watch?.current();
+    return super.usage();
   }
 
-  closeStdin(): void {
-    this.#stdin?.end();
-  }
-
-  kill(why: KillCause): Promise<void> {
-    this.#end(why);
+  protected signal(name: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    if (this.#pid !== undefined) signalGroup(this.#pid, name);
     return Promise.resolve();
   }
 
-  terminate(): void {
-    if (this.#child.pid !== undefined) signalGroup(this.#child.pid, 'SIGTERM');
-  }
-
-  usage(): ReturnType<Exec['usage']> {
-    this.#watch?.current();
-    return Promise.resolve(this.#usage());
-  }
-
-  #usage(): Awaited<ReturnType<Exec['usage']>> {
+  protected figures(): Usage {
     return this.#watch?.usage() ?? { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
   }
 
-  #end(cause: Cause): void {
-    this.#cause ??= cause;
-    if (this.#child.pid !== undefined) signalGroup(this.#child.pid, 'SIGKILL');
+  protected override onExit(): void {
+    this.#watch?.end();
   }
 
-  #wire(plan: string | undefined): void {
-    const child = this.#child;
-    const { stdout, stderr } = child;
-    this.events.onFull = () => {
-      stdout?.pause();
-      stderr?.pause();
-    };
-    this.events.onDrained = () => {
-      stdout?.resume();
-      stderr?.resume();
-    };
-    stdout?.on('data', (bytes: Buffer) => this.events.push({ type: 'stdout', bytes }));
-    stderr?.on('data', (bytes: Buffer) => this.events.push({ type: 'stderr', bytes }));
-    const words = this.#handOver(plan);
-    child.on('error', (error) => this.events.fail(notStarted(error.message)));
-    child.on('exit', () => {
-      this.#watch?.end();
-      // The first process is the program: what it left running must not keep the streams open.
-      if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL');
-    });
-    child.on('close', (code, signal) => void this.#finish(code, signal, words.text));
-  }
-
-  async #finish(code: number | null, signal: NodeJS.Signals | null, words: string): Promise<void> {
-    if (words !== '' && this.#cause === undefined) {
-      this.events.fail(notStarted(words));
-      return;
-    }
+  protected override async lookBack(code: number | null): Promise<string | undefined> {
+    if (this.#words.text !== '') return this.#words.text;
     if (code !== 0) await this.#watch?.lookAtDiskOnce();
-    this.events.push({ type: 'exit', outcome: toOutcome(code, signal, this.#cause), usage: this.#usage() });
-    this.events.end();
-  }
-
-  /** Gives the launcher its plan, and listens to what it has to say. */
-  #handOver(plan: string | undefined): { text: string } {
-    const words = { text: '' };
-    const line = this.#child.stdio[3];
-    if (!(line instanceof Socket)) return words;
-    line.on('data', (bytes: Buffer) => {
-      if (words.text.length < WORDS_KEPT) words.text += bytes.toString('latin1');
-    });
-    line.end(plan ?? '');
-    return words;
+    return undefined;
   }
 }
 
-function notStarted(why: string): HotcellError {
-  return new HotcellError('CELL_START_FAILED', `the program did not start: ${why}`);
-}
-
-function toOutcome(
-  code: number | null,
-  signal: NodeJS.Signals | null,
-  cause: Cause | undefined,
-): ExecOutcome {
-  if (code !== null) return { kind: 'exited', code };
-  if (cause === 'cancelled') return { kind: 'cancelled' };
-  // The usage says that it was processes or the disk.
-  if (cause !== undefined && cause !== 'processes' && cause !== 'diskBytes')
-    return { kind: 'limit', limit: cause };
-  return {
-    kind: 'signalled',
-    signal: signal === null ? constants.signals.SIGKILL : constants.signals[signal],
-  };
+/** Gives the launcher its plan, and listens to what it has to say. */
+function handOver(child: LaunchedProcess, plan: string | undefined): { text: string } {
+  const words = { text: '' };
+  const line = child.stdio[3];
+  if (!(line instanceof Socket)) return words;
+  line.on('data', (bytes: Buffer) => {
+    if (words.text.length < WORDS_KEPT) words.text += bytes.toString('latin1');
+  });
+  line.end(plan ?? '');
+  return words;
 }

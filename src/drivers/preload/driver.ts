@@ -1,16 +1,21 @@
-import { randomBytes } from 'node:crypto';
 import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node:fs';
-import { chmod, chown, mkdir, rm, symlink } from 'node:fs/promises';
+import { chmod, chown } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fillRequest, type Cell, type CellSpec, type CellSummary, type Isolation } from '../../core/cell.ts';
-import type { Driver, Probe } from '../../core/driver.ts';
-import { requireEnforcement, unenforced, type Promised } from '../../core/enforcement.ts';
+import { fillRequest, type Cell, type CellSpec, type Isolation } from '../../core/cell.ts';
+import type { Probe } from '../../core/driver.ts';
+import { requireEnforcement, unenforced } from '../../core/enforcement.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { DEFAULT_LIMITS } from '../../core/limits.ts';
 import { refuseSpec, refuseTerminal } from '../refuse-spec.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
-import { deadInstances, defaultStateDirectory, openInstance, type Instance } from '../process/instance.ts';
+import {
+  HostDriver,
+  PROGRAM_FOLDERS,
+  type HostDriverOptions,
+  type HostPlace,
+} from '../process/host-driver.ts';
+import type { Instance } from '../process/instance.ts';
 import { GROUPS, PreloadCell, type PlannedCommand } from './cell.ts';
 import type { Launch } from './command.ts';
 import { DEFAULT_REACH, toPathRules, type CellPlaces } from './command-walls.ts';
@@ -28,44 +33,26 @@ import { killLeftGroup } from './process-group.ts';
 import { toSeatbeltCommand } from './seatbelt.ts';
 import { PRELOAD_TRAITS } from './traits.ts';
 
-export interface PreloadOptions {
-  readonly stateDirectory: string | undefined;
-  readonly guest: string;
-  /** Bun must be among them: it runs the launcher. */
-  readonly tools: readonly { readonly name: string; readonly path: string }[];
-  readonly weaker: readonly Promised[];
-}
-
-interface Opened {
-  readonly instance: Instance;
-  readonly bin: string;
-  readonly layer: Layer;
-}
+/** Bun must be among the tools: it runs the launcher. */
+export type PreloadOptions = HostDriverOptions;
 
 const NO_BUN = 'Bun is missing: npm install, which brings it';
-const PATH = ['/usr/local/bin', '/usr/bin', '/bin'];
 const WHOLE_CORE = { cpus: Math.ceil(DEFAULT_LIMITS.cpus) };
 
 /** Processes of this host, each with walls of the kernel around it. Asked for by name only. */
-export class PreloadDriver implements Driver {
+export class PreloadDriver extends HostDriver<PreloadCell> {
   readonly name = 'preload';
   readonly traits = PRELOAD_TRAITS;
-  readonly #options: PreloadOptions;
-  readonly #cells = new Map<string, PreloadCell>();
   readonly #ids = new UnusedIds();
-  #opening: Promise<Opened> | undefined;
-
-  constructor(options: PreloadOptions) {
-    this.#options = options;
-  }
+  #layer: Promise<Layer> | undefined;
 
   async probe(): Promise<Probe> {
     const bun = this.#bun();
     if (bun === undefined) return { ok: false, problem: NO_BUN, remedy: 'npm install' };
     try {
-      const layer = await findLayer(bun, this.#options.guest);
+      const layer = await findLayer(bun, this.options.guest);
       const enforcement = toEnforcement(layer, WHOLE_CORE);
-      const missing = unenforced(enforcement).filter((promise) => !this.#options.weaker.includes(promise));
+      const missing = unenforced(enforcement).filter((promise) => !this.options.weaker.includes(promise));
       if (missing.includes('filesystem') || missing.includes('network')) {
         return {
           ok: false,
@@ -82,21 +69,13 @@ export class PreloadDriver implements Driver {
     }
   }
 
-  list(): CellSummary[] {
-    return [...this.#cells.values()].map(({ id, name }) => ({ id, name }));
-  }
-
   async create(spec: CellSpec): Promise<Cell> {
     refuseSpec(spec, this);
-    this.#opening ??= this.#open();
-    const opened = await this.#opening;
-    const { instance, layer } = opened;
+    const layer = await (this.#layer ??= findLayer(this.#requireBun(), this.options.guest));
     const enforcement = toEnforcement(layer, spec.limits);
-    requireEnforcement(enforcement, this.#options.weaker);
-    const id = randomBytes(6).toString('hex');
-    const directory = join(instance.directory, 'cells', id);
-    const workdir = join(directory, 'work');
-    await mkdir(workdir, { recursive: true, mode: 0o711 });
+    requireEnforcement(enforcement, this.options.weaker);
+    const place = await this.makePlace(await this.site(), spec);
+    const { id, directory, workdir } = place;
     await chmod(workdir, 0o700);
     const user = layer.kind === 'linux' && layer.isRoot ? this.#ids.next() : undefined;
     if (user !== undefined) await chown(workdir, user, user);
@@ -108,31 +87,23 @@ export class PreloadDriver implements Driver {
       workdir,
       limits: spec.limits,
       isolation,
-      plan: this.#planner(opened, spec, { workdir, user }),
+      plan: this.#planner(layer, spec, place, user),
       main: spec.main,
       launcher: layer.kind === 'linux' ? this.#launcher() : undefined,
-      cleanUp: async () => {
-        this.#cells.delete(id);
-        await rm(directory, { recursive: true, force: true, maxRetries: 5 });
-      },
+      cleanUp: () => this.removePlace(place),
     });
-    this.#cells.set(id, cell);
-    return cell;
+    return this.keep(cell);
   }
 
   #planner(
-    { bin, layer }: Opened,
+    layer: Layer,
     spec: CellSpec,
-    { workdir, user }: { readonly workdir: string; readonly user: number | undefined },
+    { workdir, places: names, variables }: HostPlace,
+    user: number | undefined,
   ): (request: ExecRequest) => PlannedCommand {
-    const { guest, tools } = this.#options;
+    const { guest, tools } = this.options;
     const folders = spec.folders ?? [];
-    const names = {
-      workdir,
-      guest,
-      ...Object.fromEntries(folders.map(({ name, folder }) => [name, folder])),
-    };
-    const base = { PATH: [bin, ...PATH].join(':'), HOME: workdir, TMPDIR: workdir, LANG: 'C.UTF-8' };
+    const base = { ...variables, TMPDIR: workdir };
     const places: CellPlaces = {
       workdir,
       folders: [guest, ...folders.map(({ folder }) => folder)],
@@ -171,20 +142,23 @@ export class PreloadDriver implements Driver {
   }
 
   #launcher(): Omit<Launch, 'plan'> {
-    return { argv: launcherCommand(this.#requireBun(), this.#options.guest), env: {}, cwd: '/' };
+    return { argv: launcherCommand(this.#requireBun(), this.options.guest), env: {}, cwd: '/' };
   }
 
   #findProgram(name: string): string {
     if (name.includes('/')) return name;
-    const tool = this.#options.tools.find((candidate) => candidate.name === name);
-    const found = [...(tool === undefined ? [] : [tool.path]), ...PATH.map((folder) => join(folder, name))];
+    const tool = this.options.tools.find((candidate) => candidate.name === name);
+    const found = [
+      ...(tool === undefined ? [] : [tool.path]),
+      ...PROGRAM_FOLDERS.map((folder) => join(folder, name)),
+    ];
     const program = found.find(isExecutable);
     if (program === undefined) throw new HotcellError('CELL_START_FAILED', `${name} is not installed`);
     return program;
   }
 
   #bun(): string | undefined {
-    return this.#options.tools.find(({ name }) => name === 'bun')?.path;
+    return this.options.tools.find(({ name }) => name === 'bun')?.path;
   }
 
   #requireBun(): string {
@@ -193,37 +167,9 @@ export class PreloadDriver implements Driver {
     return bun;
   }
 
-  async #open(): Promise<Opened> {
-    const layer = await findLayer(this.#requireBun(), this.#options.guest);
-    const instance = await openInstance(await this.#stateDirectory());
-    const bin = join(instance.directory, 'bin');
-    await mkdir(bin);
-    await chmod(bin, 0o755);
-    for (const tool of this.#options.tools) await symlink(tool.path, join(bin, tool.name));
-    return { instance, bin, layer };
-  }
-
-  async #stateDirectory(): Promise<string> {
-    return `${this.#options.stateDirectory ?? (await defaultStateDirectory())}-preload`;
-  }
-
-  async reclaim(): Promise<string[]> {
-    const reclaimed: string[] = [];
-    for (const instance of await deadInstances(await this.#stateDirectory())) {
-      for (const { group, start } of leftGroups(join(instance.directory, 'cells')))
-        killLeftGroup(group, start);
-      await rm(instance.directory, { recursive: true, force: true, maxRetries: 5 });
-      reclaimed.push(instance.id);
-    }
-    return reclaimed;
-  }
-
-  async close(): Promise<void> {
-    const opened = await this.#opening?.catch(() => undefined);
-    if (opened === undefined) return;
-    await Promise.all([...this.#cells.values()].map((cell) => cell.dispose()));
-    await rm(opened.instance.directory, { recursive: true, force: true, maxRetries: 5 });
-    this.#opening = undefined;
+  protected endLeft({ directory }: Instance): Promise<void> {
+    for (const { group, start } of leftGroups(join(directory, 'cells'))) killLeftGroup(group, start);
+    return Promise.resolve();
   }
 }
 

@@ -1,10 +1,8 @@
-import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
-import { constants } from 'node:os';
 import type { Cell, CellUsage, Isolation } from '../../core/cell.ts';
-import { HotcellError } from '../../core/errors.ts';
-import type { Exec, ExecEvent, ExecOutcome, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
-import { EventQueue } from '../../lib/event-queue.ts';
+import type { Exec, ExecRequest, Usage } from '../../core/exec.ts';
+import { ChildExec } from '../process/child-exec.ts';
 import { MARK, killMarked, terminateMarked } from '../process/marked-processes.ts';
 
 /** Nobody counts for plain processes. */
@@ -69,10 +67,12 @@ export class SubprocessCell implements Cell {
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
-    return toExec(child, mark, () => {
+    const exec = new MarkedExec(child, mark);
+    void exec.ended.then(() => {
       if (touch !== undefined) rmSync(touch, { force: true });
       onEnd();
     });
+    return exec;
   }
 
   usage(): Promise<CellUsage> {
@@ -91,57 +91,21 @@ export class SubprocessCell implements Cell {
   }
 }
 
-function toExec(child: ChildProcessWithoutNullStreams, mark: string, onEnd: () => void): Exec {
-  const queue = new EventQueue<ExecEvent>();
-  queue.onFull = () => {
-    child.stdout.pause();
-    child.stderr.pause();
-  };
-  queue.onDrained = () => {
-    child.stdout.resume();
-    child.stderr.resume();
-  };
-  let cause: KillCause | undefined;
-  child.stdin.on('error', () => {});
-  child.stdout.on('data', (bytes: Buffer) => queue.push({ type: 'stdout', bytes }));
-  child.stderr.on('data', (bytes: Buffer) => queue.push({ type: 'stderr', bytes }));
-  child.on('error', (error) => {
-    queue.fail(
-      new HotcellError('CELL_START_FAILED', `the program did not start: ${error.message}`, { cause: error }),
-    );
-    onEnd();
-  });
-  // The main process is the program: what it left running must not keep the streams open.
-  child.on('exit', () => void killMarked(mark));
-  child.on('close', (code, signal) => {
-    queue.push({ type: 'exit', outcome: toOutcome(code, signal, cause), usage: UNKNOWN_USAGE });
-    queue.end();
-    onEnd();
-  });
-  return {
-    events: queue,
-    write: (bytes) => void child.stdin.write(bytes),
-    closeStdin: () => child.stdin.end(),
-    terminate: () => terminateMarked(mark),
-    usage: () => Promise.resolve(UNKNOWN_USAGE),
-    ended: new Promise((resolve) => child.on('close', () => resolve())),
-    kill: async (why) => {
-      cause ??= why;
-      await killMarked(mark);
-    },
-  };
-}
+/** Found by its mark, like everything that it starts. */
+class MarkedExec extends ChildExec {
+  readonly #mark: string;
 
-function toOutcome(
-  code: number | null,
-  signal: NodeJS.Signals | null,
-  cause: KillCause | undefined,
-): ExecOutcome {
-  if (code !== null) return { kind: 'exited', code };
-  if (cause === 'cancelled') return { kind: 'cancelled' };
-  if (cause !== undefined) return { kind: 'limit', limit: cause };
-  return {
-    kind: 'signalled',
-    signal: signal === null ? constants.signals.SIGKILL : constants.signals[signal],
-  };
+  constructor(child: ChildProcess, mark: string) {
+    super(child);
+    this.#mark = mark;
+  }
+
+  protected async signal(name: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    if (name === 'SIGTERM') terminateMarked(this.#mark);
+    else await killMarked(this.#mark);
+  }
+
+  protected figures(): Usage {
+    return UNKNOWN_USAGE;
+  }
 }
