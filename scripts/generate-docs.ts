@@ -170,7 +170,7 @@ const SESSION_SCHEMAS: readonly (readonly [title: string, schema: string])[] = [
 
 const pages: Readonly<Record<string, string>> = {
   'configuration.md': configurationPage(),
-  'drivers.md': await driversPage(),
+  'drivers.md': driversPage(),
   'errors.md': errorsPage(),
   'fleet-files.md': fleetFilesPage(),
   'http-api.md': httpPage(),

@@ -3,11 +3,12 @@ import type { Driver } from '../../src/core/driver.ts';
 import { bash, specOf } from './cells.ts';
 import { FILES } from './files.ts';
 import { PROGRAMS } from './programs.ts';
+import { TRAITS } from './traits.ts';
 import { WALLS } from './walls.ts';
 import { WORKERS } from './workers.ts';
 
 /** The promises of the Driver port. */
-export const CONTRACT = { ...PROGRAMS, ...FILES, ...WALLS, ...WORKERS };
+export const CONTRACT = { ...PROGRAMS, ...FILES, ...TRAITS, ...WALLS, ...WORKERS };
 export type ContractName = keyof typeof CONTRACT;
 
 /** What a driver is not held to, with the reason, which stands in the driver table of the docs. */

@@ -13,7 +13,7 @@ export type SubprocessOptions = HostDriverOptions;
 const RUNTIME = 'UNSAFE plain processes of the host';
 
 /** Not a security boundary: time and output are watched, everything else is trusted. */
-const ENFORCEMENT: Enforcement = {
+export const ENFORCEMENT: Enforcement = {
   cpus: 'nobody',
   memoryBytes: 'nobody',
   processes: 'nobody',
