@@ -47,6 +47,33 @@ function arrowsOf(folder: string): string[] {
   return [...new Set(targets)].filter((target) => target !== folder);
 }
 
+/** Who imports which name of which file of src, `src/core/limits.ts DEFAULT_LIMITS` by the files that do. */
+function importersOfNames(): Map<string, string[]> {
+  const named = /^(?:import|export)(?: type)?[^'";{]*\{([^}]*)\} from '(\.[^'\n]+)'/gm;
+  const importers = new Map<string, string[]>();
+  for (const file of list('{src,test,bench,scripts,guest,examples}/**/*.ts')) {
+    const text = read(file);
+    const pairs = [...text.matchAll(named)].flatMap(([, names = '', path = '']) =>
+      names.split(',').map((name) => [
+        name
+          .replace(/^\s*type /, '')
+          .trim()
+          .split(' as ')[0] ?? '',
+        path,
+      ]),
+    );
+    // Whatever is loaded later is used by all its names that occur.
+    const later = [...text.matchAll(/\bimport\('(\.[^'\n]+)'\)/g)].flatMap(([, path = '']) =>
+      (text.match(/\w+/g) ?? []).map((name) => [name, path]),
+    );
+    for (const [name = '', path = ''] of [...pairs, ...later]) {
+      const key = `${join(dirname(file), path)} ${name}`;
+      importers.set(key, [...(importers.get(key) ?? []), file]);
+    }
+  }
+  return importers;
+}
+
 /** Lines with something on them that is no comment. */
 function countCodeLines(text: string): number {
   const withoutBlocks = text.replace(/\/\*[\s\S]*?\*\//g, '');
@@ -205,6 +232,30 @@ describe('Perl of the guest', () => {
       'done',
       expect.stringContaining('a warning: Use of uninitialized value'),
     ]);
+  });
+});
+
+describe('an export', () => {
+  const isTest = (file: string): boolean =>
+    /\.(test|double)\.ts$|^test\//.test(file) || (file.startsWith('guest/') && !GUEST.includes(file));
+  const declared = /^export (?:async |abstract )*(?:const|let|function\*?|class) (\w+)/gm;
+
+  test('has a use in the product; and if only its own file uses it, a test that looks at it', () => {
+    const importers = importersOfNames();
+    const useless = PRODUCT.flatMap((file) => {
+      const text = read(file);
+      return [...text.matchAll(declared)]
+        .map(([, name = '']) => name)
+        .filter((name) => {
+          const users = importers.get(`${file} ${name}`) ?? [];
+          if (users.some((user) => !isTest(user))) return false;
+          const isUsedHere =
+            text.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '').split(new RegExp(`\\b${name}\\b`)).length > 2;
+          return users.length === 0 || !isUsedHere;
+        })
+        .map((name) => `${file}: ${name}`);
+    });
+    expect(useless).toEqual([]);
   });
 });
 

@@ -14,8 +14,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
-  CREDENTIALS_REFUSED,
-  NO_CREDENTIALS,
   encodeCredentials,
   newCredentialFolder,
   toRemoveRequest,
@@ -26,6 +24,9 @@ import { Secret } from '../../src/fleet/environment/secret.ts';
 import { runWithCredentials } from './harness.ts';
 
 const VALUE = 'sk-the-real-one';
+const NO_CREDENTIALS: AgentCredentials = { variables: {}, files: [] };
+/** The exit code of who cannot make sense of what it gets. */
+const CREDENTIALS_REFUSED = 125;
 let folder = '';
 let home = '';
 beforeEach(() => {

@@ -1,5 +1,5 @@
 /** The candidate that a misspelt name most likely meant, or undefined when none is near. */
-export function nearestName(name: string, candidates: readonly string[]): string | undefined {
+function nearestName(name: string, candidates: readonly string[]): string | undefined {
   const wanted = simplify(name);
   if (wanted === '') return undefined;
   let best: { candidate: string; distance: number } | undefined;

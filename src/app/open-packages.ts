@@ -42,7 +42,7 @@ export async function openNpmPackages(config: Config, parts: PackageParts): Prom
 }
 
 /** Packages of PyPI, for runs of Python. */
-export async function openPythonPackages(config: Config, parts: PackageParts): Promise<PythonPackages> {
+async function openPythonPackages(config: Config, parts: PackageParts): Promise<PythonPackages> {
   const { driver, image } = parts;
   const store = await PackageStore.open({
     ...(await toCommon(config, parts)),

@@ -207,7 +207,7 @@ export async function toWireFile(file: IDEFile): Promise<WireFile> {
 }
 
 /** Bytes in JSON, at most by a little too many. */
-export function sizeOf({ content, encoding }: WireFile): number {
+function sizeOf({ content, encoding }: WireFile): number {
   return encoding === 'base64' ? content.length : utf8.encode(JSON.stringify(content)).length;
 }
 

@@ -5,7 +5,7 @@ import { HotcellError } from '../core/errors.ts';
  * Addresses that are not of the public internet, or that lead to the machine or its cloud. 203.0.113.0/24 is not among them:
  * it is for documents, harmless, and there are networks in which public names have such addresses.
  */
-export const REFUSED_RANGES: readonly string[] = [
+const REFUSED_RANGES: readonly string[] = [
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',

@@ -8,7 +8,7 @@ export interface Asked extends Wanted {
 }
 
 /** A connection that was let through, from the moment it was. */
-export class Passage {
+class Passage {
   readonly asked: Asked;
   #server: Socket | undefined;
 

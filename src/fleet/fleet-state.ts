@@ -3,7 +3,7 @@ import * as z from 'zod';
 /** ISO 8601. Files of others may have times in forms of their own; they are shown as they are. */
 const Time = z.string();
 
-export const TASK_STATUSES = [
+const TASK_STATUSES = [
   'todo',
   'pending',
   'claimed',
@@ -42,7 +42,7 @@ export const TaskState = z.looseObject({
 });
 export type TaskState = z.infer<typeof TaskState>;
 
-export const WORKER_STATUSES = [
+const WORKER_STATUSES = [
   'initializing',
   'ready',
   'running',
@@ -78,8 +78,8 @@ export const WorkerState = z.looseObject({
 });
 export type WorkerState = z.infer<typeof WorkerState>;
 
-export const LEVEL_STATUSES = ['pending', 'running', 'merging', 'complete', 'conflict', 'failed'] as const;
-export const MERGE_STATUSES = [
+const LEVEL_STATUSES = ['pending', 'running', 'merging', 'complete', 'conflict', 'failed'] as const;
+const MERGE_STATUSES = [
   'pending',
   'waiting',
   'collecting',
@@ -91,7 +91,7 @@ export const MERGE_STATUSES = [
   'failed',
 ] as const;
 
-export const MergeDetails = z.looseObject({
+const MergeDetails = z.looseObject({
   /** Of the branch that did not merge, or of the gate that did not pass. */
   branch: z.string().optional(),
   files: z.array(z.string()).optional(),

@@ -90,7 +90,7 @@ function toResult({ structured, text, content = [], failed = false }: ToolReply)
 }
 
 /** Only text: some clients hide it from the model as soon as there is structured content. */
-export function toErrorResult({ code, message, hint, field }: HotcellError): CallToolResult {
+function toErrorResult({ code, message, hint, field }: HotcellError): CallToolResult {
   const place = field === undefined ? '' : ` (${field})`;
   return { content: [{ type: 'text', text: `${code}: ${message}${place}\n${hint}` }], isError: true };
 }

@@ -24,9 +24,6 @@ export const RULE_NAMES = [
 ] as const;
 export type RuleName = (typeof RULE_NAMES)[number];
 
-/** All of them: what the runner of an IDE has always refused. */
-export const DEFAULT_RULES: readonly string[] = RULE_NAMES;
-
 interface Rule {
   readonly reason: string;
   readonly refuses: (program: string, words: readonly Word[]) => boolean;

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { DEFAULT_RULES } from './command-rules.ts';
+import { RULE_NAMES } from './command-rules.ts';
 import { PolicySettings } from './settings.ts';
 
 test('[RS-16] [RS-18] without settings all rules hold, callers are limited, and there is one tenant', () => {
   expect(PolicySettings.parse({})).toEqual({
-    rules: DEFAULT_RULES,
+    rules: RULE_NAMES,
     rateLimit: { perMinute: 600, burst: 100 },
     tenants: {},
     audit: { maxBytes: 16 * 1024 * 1024, keep: 9 },

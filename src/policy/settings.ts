@@ -5,7 +5,7 @@ import { TenantSettings } from './tenants.ts';
 
 const MiB = 1024 * 1024;
 
-export const AuditSettings = z.strictObject({
+const AuditSettings = z.strictObject({
   file: z
     .string()
     .min(1)

@@ -23,7 +23,7 @@ export interface EndReport {
 }
 
 /** The exit code of commands of whose end nobody knows more. */
-export const UNKNOWN_EXIT_CODE = -1;
+const UNKNOWN_EXIT_CODE = -1;
 const FULL = 0.99;
 
 /** Nobody ends a command of a session for its output: the log keeps what it can. */

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { ExecResult } from '../wire/session-exec.ts';
 
 /** `foreground`: one at a time, and the shell's folder counts. */
-export const EXEC_KINDS = ['foreground', 'background', 'terminal'] as const;
+const EXEC_KINDS = ['foreground', 'background', 'terminal'] as const;
 export type ExecKind = (typeof EXEC_KINDS)[number];
 
 /** What never changes about a command, beside what stands in columns. */

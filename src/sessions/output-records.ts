@@ -27,7 +27,7 @@ export interface Record {
 }
 
 /** The whole records at the beginning of `buffer`; stops at the first one that is torn. */
-export function* recordsIn(buffer: Buffer): Generator<Record> {
+function* recordsIn(buffer: Buffer): Generator<Record> {
   let at = 0;
   while (at + HEADER_BYTES <= buffer.length) {
     const stream = STREAMS[buffer.readUInt8(at)];

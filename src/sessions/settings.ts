@@ -122,5 +122,3 @@ export const SessionSettings = z.strictObject({
     .describe('sessions that are taken over at once after a restart'),
 });
 export type SessionSettings = z.infer<typeof SessionSettings>;
-
-export const DEFAULT_SESSION_SETTINGS: SessionSettings = SessionSettings.parse({});

@@ -15,7 +15,7 @@ export const SessionId = z
   .max(128)
   .describe('handle of a session, as create_session or an earlier reply gave it');
 export const RunId = z.string().min(1).max(128).describe('the run_id of an earlier reply of run_code');
-export const WaitMs = z
+const WaitMs = z
   .int()
   .min(0)
   .max(LONGEST_WAIT_MS)
@@ -95,7 +95,7 @@ const Package = z.object({
   direct: z.boolean().describe('named by the code; the others came along'),
 });
 
-export const RUN_STATUSES = [
+const RUN_STATUSES = [
   'ok',
   'error',
   'timeout',

@@ -32,7 +32,7 @@ export const SessionExecRequest = z.strictObject({
 });
 export type SessionExecRequest = z.infer<typeof SessionExecRequest>;
 
-export const EXEC_END_REASONS = [
+const EXEC_END_REASONS = [
   'exit',
   'signal',
   'timeout',
@@ -45,7 +45,7 @@ export const EXEC_END_REASONS = [
   'start_failed',
 ] as const;
 
-export const LIMITS_REACHED = ['memory', 'processes', 'disk'] as const;
+const LIMITS_REACHED = ['memory', 'processes', 'disk'] as const;
 
 /** How a command ended. */
 export const ExecEnd = z.object({

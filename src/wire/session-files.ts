@@ -58,7 +58,7 @@ export const SyncReply = z.object({
 });
 export type SyncReply = z.infer<typeof SyncReply>;
 
-export const FileChange = z.object({
+const FileChange = z.object({
   path: z.string(),
   change: z.enum(['added', 'modified', 'deleted']),
   size: z.int(),
@@ -72,7 +72,7 @@ export const ChangesReply = z.object({
 });
 export type ChangesReply = z.infer<typeof ChangesReply>;
 
-export const ENTRY_KINDS = ['file', 'folder', 'link', 'other'] as const;
+const ENTRY_KINDS = ['file', 'folder', 'link', 'other'] as const;
 
 /** Answer of `GET …/fs?path=`: a file with its content, or a folder with its entries. */
 export const FsReply = z.union([

@@ -4,7 +4,7 @@ import { Receipt } from './execute.ts';
 import { HostPattern } from './egress.ts';
 
 /** Names of projects and users end up in paths of the cell, so they have few characters. */
-export const Name = z
+const Name = z
   .string()
   .regex(
     /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/,
@@ -78,7 +78,7 @@ export const SessionReply = z.object({
 });
 export type SessionReply = z.infer<typeof SessionReply>;
 
-export const SessionUsage = z.object({
+const SessionUsage = z.object({
   cpu_time_ms: z.number(),
   memory_bytes: z.int().nullable(),
   processes: z.int().nullable(),

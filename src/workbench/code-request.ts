@@ -16,7 +16,7 @@ export interface CodePlan {
 }
 
 /** Where Bun looks for packages that it has. */
-export const OWN_VARIABLES = { BUN_INSTALL_CACHE_DIR: '{packages}' } as const;
+const OWN_VARIABLES = { BUN_INSTALL_CACHE_DIR: '{packages}' } as const;
 
 /** Left to itself, Bun opens tunnels for https, of which the gate sees the host only. */
 const SHOWING_REQUESTS = ['--preload', '{guest}/preload/gate-fetch.ts'];

@@ -9,9 +9,7 @@ const REQUEST_BYTES = 512 * 1024;
 const THE_WHOLE = 'the workspace';
 
 /** Lists of paths that each fit into one request. */
-export function toPathBatches(
-  paths: readonly string[],
-): { readonly paths: string[]; readonly bytes: Buffer }[] {
+function toPathBatches(paths: readonly string[]): { readonly paths: string[]; readonly bytes: Buffer }[] {
   const batches: { paths: string[]; bytes: Buffer }[] = [];
   let start = 0;
   let length = 0;

@@ -34,7 +34,7 @@ export interface ReadFile {
 }
 
 /** Refuses what is larger than the limit; whether it is a file at all is for the caller to see. */
-export async function readFile(guest: FilesGuest, path: string, limitBytes: number): Promise<ReadFile> {
+async function readFile(guest: FilesGuest, path: string, limitBytes: number): Promise<ReadFile> {
   const [file] = await readFiles(guest, [path], limitBytes);
   if (file === undefined) throw new HotcellError('FILE_NOT_FOUND', `there is no ${path}`);
   return file;

@@ -9,7 +9,7 @@ export interface TarMember {
   readonly modifiedSeconds: number;
 }
 
-export const TAR_BLOCK = 512;
+const TAR_BLOCK = 512;
 /** Two empty blocks. */
 export const TAR_END = Buffer.alloc(2 * TAR_BLOCK);
 

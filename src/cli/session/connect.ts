@@ -40,7 +40,7 @@ export async function connect(
 }
 
 /** Where a server that listens on this address can be reached from here. */
-export function toUrl(host: string, port: number): string {
+function toUrl(host: string, port: number): string {
   const reachable = new Map([
     ['0.0.0.0', '127.0.0.1'],
     ['::', '::1'],

@@ -3,7 +3,7 @@ import type { Terminal } from '../terminal.ts';
 import { SlowNote } from '../slow-note.ts';
 
 /** More is sent while the command runs. */
-export const MOST_AT_ONCE = 1024 * 1024;
+const MOST_AT_ONCE = 1024 * 1024;
 
 /** Whether something is passed to us: a pipe, a file or a socket, but neither a keyboard nor /dev/null. */
 export function isStdinPassed(): boolean {

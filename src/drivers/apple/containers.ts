@@ -12,7 +12,7 @@ const DELETE_MS = 20_000;
 const ATTEMPTS = 20;
 const LOOK_MS = 100;
 
-export async function listContainers(cli: ContainerCli): Promise<ListedContainer[]> {
+async function listContainers(cli: ContainerCli): Promise<ListedContainer[]> {
   return parseContainers(await cli.call('list containers', LIST));
 }
 

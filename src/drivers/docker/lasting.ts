@@ -87,6 +87,6 @@ export async function removeLasting(
   return unwanted.map(({ Id }) => toShortId(Id));
 }
 
-export function toShortId(id: string): string {
+function toShortId(id: string): string {
   return id.slice(0, 12);
 }

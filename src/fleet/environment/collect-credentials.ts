@@ -34,7 +34,7 @@ export interface CollectedCredentials extends AgentCredentials {
 }
 
 /** Clients refuse to start without a key, also where the gate adds the real one. */
-export const PLACEHOLDER = 'kept-by-the-gate';
+const PLACEHOLDER = 'kept-by-the-gate';
 
 /** Every header can hold it, and no key has other characters. */
 const KEY = /^[\x21-\x7e]{1,4096}$/;

@@ -16,11 +16,6 @@ export interface AgentCredentials {
   readonly files: readonly CredentialFile[];
 }
 
-export const NO_CREDENTIALS: AgentCredentials = { variables: {}, files: [] };
-
-/** `guest/with-credentials.pl` ends with it when it cannot make sense of what it gets. */
-export const CREDENTIALS_REFUSED = 125;
-
 /**
  * A new home folder for one run of the agent, in the memory of the cell. SECURITY: nobody knows its name before, so
  * nothing can lie there in wait; after the end of the agent `toRemoveRequest` takes it away.

@@ -13,7 +13,7 @@ const NPM_MANIFESTS: readonly string[] = [
 const PIP_MANIFESTS: readonly string[] = ['requirements.txt'];
 /** Of other tools, whose products would be others. */
 const FOREIGN_LOCKS: readonly string[] = ['yarn.lock', 'pnpm-lock.yaml', 'bun.lock', 'bun.lockb'];
-export const MANIFESTS: readonly string[] = [...NPM_MANIFESTS, ...PIP_MANIFESTS, ...FOREIGN_LOCKS];
+const MANIFESTS: readonly string[] = [...NPM_MANIFESTS, ...PIP_MANIFESTS, ...FOREIGN_LOCKS];
 const MOST_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 /** Debian's python3 may lack ensurepip: then the pip of the system installs into the environment. */

@@ -1,7 +1,7 @@
 import { matchesStars } from '../../lib/match-stars.ts';
 
 /** What workers get of the caller's environment without being asked, by name or with `*`. */
-export const USUAL_VARIABLES: readonly string[] = [
+const USUAL_VARIABLES: readonly string[] = [
   // Where and how programs run.
   'CI',
   'DEBUG',

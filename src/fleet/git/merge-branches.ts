@@ -73,16 +73,6 @@ export async function mergeIntoTarget(git: HostGit, { target, ...merge }: Target
   });
 }
 
-/** Those that are not in `ref` yet, in the same order. */
-export async function pendingMerges(
-  git: HostGit,
-  ref: string,
-  branches: readonly string[],
-): Promise<string[]> {
-  const isIn = await Promise.all(branches.map((branch) => isAncestor(git, toRef(branch), ref)));
-  return branches.filter((_, index) => isIn[index] === false);
-}
-
 type PlannedMerge =
   | { readonly kind: 'merged'; readonly commit: string; readonly from: string }
   | Exclude<Merged, { kind: 'merged' | 'up-to-date' }>

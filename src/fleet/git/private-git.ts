@@ -22,7 +22,7 @@ export interface PrivateGitPlan {
  * All that makes a folder a git folder. It is written as files, so that the host never runs git in a folder that a cell
  * could have written to.
  */
-export function toPrivateFiles(plan: PrivateGitPlan): Readonly<Record<string, Uint8Array>> {
+function toPrivateFiles(plan: PrivateGitPlan): Readonly<Record<string, Uint8Array>> {
   const isPlain = plan.format === 'sha1';
   const config = [
     '[core]',

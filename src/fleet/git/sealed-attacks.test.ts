@@ -10,11 +10,12 @@ import {
   writeFiles,
   type ScratchSealed,
 } from './scratch-repository.double.ts';
-import { makeDetachedWorktree, removeWorktree } from './worktrees.ts';
+import { ensureWorktree, removeWorktree } from './worktrees.ts';
 
 const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 const BRANCH = 'mahabharatha/shop/worker-0';
 const STAGING = 'mahabharatha/shop/staging';
+const GATE = 'mahabharatha/shop/gate';
 
 let repository: ScratchRepository;
 let worker: ScratchSealed;
@@ -71,7 +72,7 @@ async function hostDoesAll(): Promise<string[]> {
   const merged = await mergeInto(worker.git, { ref: STAGING, ...merge });
   const gate = join(repository.root, '.mahabharatha-worktrees/shop/gate');
   if (merged.kind !== 'conflict')
-    await makeDetachedWorktree(worker.git, { path: gate, commit: merged.commit });
+    await ensureWorktree(worker.git, { path: gate, branch: GATE, commit: merged.commit });
   await removeWorktree(worker.git, gate);
   await worker.place.settle(worker.run);
   await worker.place.prepare();

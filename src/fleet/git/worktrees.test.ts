@@ -16,13 +16,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { HostGit } from './host-git.ts';
 import { runProgram } from './run-program.ts';
 import { ScratchRepository, readTree, writeFiles } from './scratch-repository.double.ts';
-import {
-  ensureWorktree,
-  findCheckout,
-  hideFolder,
-  makeDetachedWorktree,
-  removeWorktree,
-} from './worktrees.ts';
+import { ensureWorktree, findCheckout, hideFolder, removeWorktree } from './worktrees.ts';
 
 const BRANCH = 'mahabharatha/shop/worker-0';
 
@@ -147,13 +141,6 @@ describe('a worktree', () => {
     await ensure();
     await expectWhole();
     await ensure();
-  });
-
-  test('[FL-05] for gates is on no branch and always new', async () => {
-    await makeDetachedWorktree(git, { path, commit: start });
-    await writeFiles(path, { left: 'x' });
-    await makeDetachedWorktree(git, { path, commit: start });
-    expect(await repository.user(['status', '--porcelain', '--branch'], path)).toBe('## HEAD (no branch)');
   });
 
   test('[FL-09] is filled by programs of the user only when wanted', async () => {

@@ -36,17 +36,8 @@ export async function ensureWorktree(git: HostGit, request: WorktreeRequest): Pr
     return;
   }
   await removeWorktree(git, path);
-  await add(git, path, { target: request.branch, flags: [], filters: request.filters });
-}
-
-/** A fresh worktree at a commit, on no branch; what was at `path` is gone. */
-export async function makeDetachedWorktree(
-  git: HostGit,
-  { path, commit, filters }: Pick<WorktreeRequest, 'path' | 'commit' | 'filters'>,
-): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
-  await removeWorktree(git, path);
-  await add(git, await toRealPath(path), { target: commit, flags: ['--detach'], filters });
+  const settings = request.filters === 'user' ? {} : await withoutFilters(git);
+  await git.run(['worktree', 'add', '--quiet', '--', path, request.branch], { settings });
 }
 
 /**
@@ -97,7 +88,7 @@ export async function hideFolder(path: string): Promise<void> {
 }
 
 /** Turns every program off that the user's configuration has for files that are checked out. */
-export async function withoutFilters(git: HostGit): Promise<Settings> {
+async function withoutFilters(git: HostGit): Promise<Settings> {
   const names = await findNames(git, 'filter');
   const off = names.flatMap((name) => [
     [`filter.${name}.smudge`, ''] as const,
@@ -119,17 +110,6 @@ export async function findNames(git: HostGit, section: 'filter' | 'merge'): Prom
   ]);
   const names = splitNul(stdout).map((key) => key.slice(section.length + 1, key.lastIndexOf('.')));
   return [...new Set(names)];
-}
-
-interface Addition {
-  readonly target: string;
-  readonly flags: readonly string[];
-  readonly filters: WorktreeRequest['filters'];
-}
-
-async function add(git: HostGit, path: string, { target, flags, filters = 'none' }: Addition): Promise<void> {
-  const settings = filters === 'none' ? await withoutFilters(git) : {};
-  await git.run(['worktree', 'add', '--quiet', ...flags, '--', path, target], { settings });
 }
 
 async function findRegistration(git: HostGit, path: string): Promise<Registration | undefined> {

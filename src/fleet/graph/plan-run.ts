@@ -1,7 +1,7 @@
 import type { Task, TaskGraph } from '../task-graph.ts';
 
 /** For a task that says nothing. */
-export const USUAL_TASK_MINUTES = 15;
+const USUAL_TASK_MINUTES = 15;
 
 export interface WorkerShare {
   readonly worker: number;
@@ -34,7 +34,7 @@ export interface RunPlan {
   readonly guessed: number;
 }
 
-export function minutesOf(task: Task): number {
+function minutesOf(task: Task): number {
   return task.estimate_minutes ?? USUAL_TASK_MINUTES;
 }
 
@@ -59,7 +59,7 @@ export function planRun(graph: TaskGraph, workers: number): RunPlan {
 }
 
 /** The longest first, each to the worker that has the least; among equals the order of the graph decides. */
-export function shareTasks(tasks: readonly Task[], workers: number): WorkerShare[] {
+function shareTasks(tasks: readonly Task[], workers: number): WorkerShare[] {
   const shares = Array.from({ length: workers }, (_, worker) => ({
     worker,
     tasks: [] as Task[],

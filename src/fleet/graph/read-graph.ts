@@ -29,7 +29,7 @@ export async function readGraph(root: string, feature: string, named?: string): 
   return { path, ...validateGraph(parseGraph(text, name), name, feature) };
 }
 
-export function parseGraph(text: string, name: string): unknown {
+function parseGraph(text: string, name: string): unknown {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, '')) as unknown;
   } catch (error) {

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export const LOG_PHASES = ['claim', 'execute', 'verify', 'commit', 'cleanup'] as const;
+const LOG_PHASES = ['claim', 'execute', 'verify', 'commit', 'cleanup'] as const;
 export type LogPhase = (typeof LOG_PHASES)[number];
 
 /** One line of `worker-<n>.jsonl`. Lines of others may have levels and phases of their own. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fleetPaths, type FleetPaths } from '../names.ts';
-import { artifactFile, TaskArtifacts } from './task-artifacts.ts';
+import { ARTIFACT_FILES, TaskArtifacts, type Artifact } from './task-artifacts.ts';
 import { WorkerLog } from './worker-log.ts';
 
 let root = '';
@@ -14,8 +14,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-const read = (artifact: Parameters<typeof artifactFile>[2]): string =>
-  readFileSync(artifactFile(paths, 'A-1', artifact), 'utf8');
+const fileOf = (artifact: Artifact): string =>
+  join(new TaskArtifacts(paths, 'A-1').folder, ARTIFACT_FILES[artifact]);
+const read = (artifact: Artifact): string => readFileSync(fileOf(artifact), 'utf8');
 const bytes = (text: string): Buffer => Buffer.from(text);
 
 test('[FL-13] attempts are appended below their headings, and are on disk as they come', () => {
@@ -35,7 +36,7 @@ test('[FL-13] attempts are appended below their headings, and are on disk as the
 test('[FL-13] after an attempt that was killed the next heading stands on a line of its own', () => {
   const artifacts = new TaskArtifacts(paths, 'A-1');
   artifacts.openOutput('verification', 'attempt 1').close();
-  appendFileSync(artifactFile(paths, 'A-1', 'verification'), 'cut sho');
+  appendFileSync(fileOf('verification'), 'cut sho');
   artifacts.openOutput('verification', 'attempt 2').close();
   expect(read('verification')).toBe('==== attempt 1 ====\ncut sho\n==== attempt 2 ====\n');
 });

@@ -26,10 +26,6 @@ export const ARTIFACT_FILES = {
 } as const;
 export type Artifact = keyof typeof ARTIFACT_FILES;
 
-export function artifactFile(paths: FleetPaths, taskId: string, artifact: Artifact): string {
-  return join(taskFolder(paths, taskId), ARTIFACT_FILES[artifact]);
-}
-
 /** What is kept of a task on the host: `logs/tasks/<id>/`. */
 export class TaskArtifacts {
   readonly folder: string;

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { makeFile, readText, replaceFile } from './keep-file.ts';
 
 /** Every value is the default: whoever changes nothing loses nothing by removing the file. */
-export const INITIAL_CONFIG = `# How mahabharatha works in this repository. Every value here is the default; remove what you do not change.
+const INITIAL_CONFIG = `# How mahabharatha works in this repository. Every value here is the default; remove what you do not change.
 # Credentials do not belong in this file: it is meant to be committed.
 
 workers:

@@ -31,7 +31,7 @@ export interface PlannedFeature {
   readonly status: string;
 }
 
-export function requirementsPath(root: string, feature: string): string {
+function requirementsPath(root: string, feature: string): string {
   return join(fleetPaths(root, feature).specs, REQUIREMENTS);
 }
 
@@ -64,7 +64,7 @@ async function write({ feature, template, description }: Planning, ask: AskAgent
 }
 
 /** The feature that commands mean from now on. */
-export async function chooseFeature(root: string, feature: string): Promise<void> {
+async function chooseFeature(root: string, feature: string): Promise<void> {
   await replaceFile(root, join(root, '.gsd/.current-feature'), `${feature}\n`);
 }
 

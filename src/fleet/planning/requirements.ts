@@ -1,6 +1,6 @@
 import { HotcellError } from '../../core/errors.ts';
 
-export const TEMPLATES = ['minimal', 'default', 'detailed'] as const;
+const TEMPLATES = ['minimal', 'default', 'detailed'] as const;
 export type Template = (typeof TEMPLATES)[number];
 
 interface Section {

@@ -12,7 +12,7 @@ export function levelsOf(graph: TaskGraph): number[] {
   return [...new Set(graph.tasks.map(({ level }) => level))].toSorted((a, b) => a - b);
 }
 
-export function tasksOf(graph: TaskGraph, level: number): Task[] {
+function tasksOf(graph: TaskGraph, level: number): Task[] {
   return graph.tasks.filter((task) => task.level === level);
 }
 

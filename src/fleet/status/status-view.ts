@@ -196,11 +196,11 @@ function toLevelViews({ state, graph }: Seen, tasks: readonly TaskView[]): Level
     });
 }
 
-export function isRunning(status: TaskStatus): boolean {
+function isRunning(status: TaskStatus): boolean {
   return status === 'claimed' || status === 'in_progress' || status === 'verifying';
 }
 
-export function countTasks(tasks: readonly TaskView[]): Progress {
+function countTasks(tasks: readonly TaskView[]): Progress {
   const count = (holds: (status: TaskStatus) => boolean): number =>
     tasks.filter(({ status }) => holds(status)).length;
   const complete = count((status) => status === 'complete');

@@ -7,7 +7,7 @@ function toLine(text: string): string {
 }
 
 /** `recover.ts` knows a finished task by it. */
-export function toSubject({ id, title }: Pick<Task, 'id' | 'title'>): string {
+function toSubject({ id, title }: Pick<Task, 'id' | 'title'>): string {
   return `Mahabharatha [${id}]: ${toLine(title)}`;
 }
 

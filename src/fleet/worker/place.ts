@@ -199,9 +199,7 @@ async function makeProof(
 }
 
 /** Of the programs in a cell; in memory, and gone with it. */
-export const HOME = '{workdir}/home';
-
-export const WORKSPACE = 'workspace' satisfies CellFolder['name'];
+const HOME = '{workdir}/home';
 
 function toLimits({ resources, workers }: FleetConfig): Limits {
   return Limits.parse({
