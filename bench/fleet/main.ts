@@ -61,7 +61,7 @@ async function openWays(
   progress('the image of the workers');
   const base = await ensureBaseImage(engine.socket);
   const { code, stderr } = await runCommand([COMMAND, 'build', '--base', base], { env });
-  if (code !== 0) throw new Error(`mahabharatha build failed: ${stderr}`);
+  if (code !== 0) throw new Error(`hotcell fleet build failed: ${stderr}`);
   return [...ways, { name: 'container, docker', flags: ['--mode', 'container', '--driver', 'docker'] }];
 }
 

@@ -44,7 +44,7 @@ export async function mergeFleet(order: MergeOrder): Promise<MergedFleet> {
       'INVALID_REQUEST',
       `level ${open[0]?.[0] ?? ''} of ${paths.feature} is not complete`,
       {
-        hint: 'mahabharatha resume goes on; merge --force takes what there is.',
+        hint: 'hotcell fleet resume goes on; merge --force takes what there is.',
       },
     );
   const range = [`refs/heads/${branch}`, '--not', `refs/heads/${target}`, '--'];
@@ -88,7 +88,7 @@ async function requireOwnSettings(git: HostGit, branch: string, target: string):
     'FILE_REFUSED',
     `the feature changes settings of the fleet itself: ${changed.join(', ')}`,
     {
-      hint: `Look: git diff ${target}...${branch} -- ${SETTINGS.join(' ')}\nIf that is what you want: mahabharatha merge --force`,
+      hint: `Look: git diff ${target}...${branch} -- ${SETTINGS.join(' ')}\nIf that is what you want: hotcell fleet merge --force`,
     },
   );
 }

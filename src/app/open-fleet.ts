@@ -123,7 +123,7 @@ async function whyNoImage(config: Config): Promise<Candidate | undefined> {
   return {
     ok: false,
     problem: problem ?? `the engine has no image ${image}`,
-    remedy: 'Build it with mahabharatha build, or let kurukshetra do it with --auto-build.',
+    remedy: 'Build it with hotcell fleet build, or let run do it with --auto-build.',
   };
 }
 
@@ -137,7 +137,7 @@ async function whyNoAgent(command: string, driver: DriverName): Promise<Candidat
     problem: `cells of the ${driver} driver would have no program ${command}`,
     remedy:
       command === 'claude'
-        ? `Install it for cells with mahabharatha build --driver ${driver}.`
+        ? `Install it for cells with hotcell fleet build --driver ${driver}.`
         : `Install it below /usr, or name one of the repository (agent.command).`,
   };
 }

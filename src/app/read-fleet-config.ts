@@ -75,7 +75,7 @@ function isMapping(value: unknown): value is Shaped {
 
 function invalid(path: string, problem: string, field?: string): HotcellError {
   return new HotcellError('CONFIG_INVALID', `${path}: ${problem}`, {
-    hint: 'Correct the named key; mahabharatha init --help and docs/fleet.md list all of them.',
+    hint: 'Correct the named key; hotcell fleet init --help and docs/fleet.md list all of them.',
     ...(field === undefined ? {} : { field }),
   });
 }

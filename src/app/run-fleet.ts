@@ -103,7 +103,7 @@ export interface FleetResult {
   readonly prepared: PreparedFleet;
 }
 
-/** `kurukshetra` and `resume`. */
+/** `run` and `resume`. */
 export async function runFleet(settings: Config, order: FleetOrder, hooks: FleetHooks): Promise<FleetResult> {
   const prepared = await prepareFleet(order);
   const { git, paths, config, graph } = prepared;

@@ -67,6 +67,29 @@ describe('help', () => {
     },
   );
 
+  test.each([
+    ['fleet', 'kurukshetra'],
+    ['fleet', 'rush'],
+    ['mahabharatha', 'run'],
+    ['mahabharatha', 'kurukshetra'],
+    ['mahabharatha', 'rush'],
+  ])('[WB-03] %s %s is fleet run', (...words) => {
+    const body = (text: string): string => text.slice(text.indexOf('\n'));
+    const { status, stdout } = hotcell([...words, '--help']);
+    expect(status).toBe(0);
+    expect(body(stdout)).toContain('hotcell fleet run --workers 4');
+    expect(body(stdout)).toBe(body(hotcell(['fleet', 'run', '--help']).stdout));
+  });
+
+  test('[WB-03] every command of the fleet has a plain name, and mahabharatha has the same ones', () => {
+    const commandsOf = (program: string): string[] =>
+      [...hotcell([program, '--help']).stdout.matchAll(/^  ([a-z|]+) (?:\[options\]|<)/gm)].map(
+        ([, name = '']) => name,
+      );
+    expect(commandsOf('fleet')).toEqual(commandsOf('mahabharatha'));
+    expect(commandsOf('fleet')).toContain('run|kurukshetra');
+  });
+
   test('the help names exactly the values that the schema accepts', () => {
     // A description goes on in the next line, below itself.
     const stdout = hotcell(['up', '--help']).stdout.replaceAll(/\n {20,}(?=\S)/g, ' ');

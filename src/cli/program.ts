@@ -36,7 +36,7 @@ Examples:
   hotcell up --port 9000 --set pool.size=8
   hotcell session create shop --runtime node
   hotcell mcp                           serve an AI client over stdin and stdout
-  hotcell fleet --help                  agents in parallel, each in a cell and a worktree; also as mahabharatha
+  hotcell fleet --help                  agents in parallel, each in a cell and a worktree
   hotcell doctor                        what protects here, and what would mend the rest
 
 Exit codes: the program's own from \`run\` and \`session exec\` (124 after a timeout), 2 usage, 78 settings,
@@ -66,7 +66,7 @@ export function makeProgram(terminal: Terminal, outcome: Outcome): Command {
 
 const FLEET = 'works on a task graph with agents in parallel, each in a cell and a git worktree of its own';
 
-/** The same commands as `hotcell fleet`, under the name that their users know. */
+/** The same commands as `hotcell fleet`, under the name that some users know. */
 export function makeFleetProgram(terminal: Terminal, outcome: Outcome): Command {
   const program = makeTop(FLEET_PROGRAM, terminal)
     .description(`${FLEET[0]?.toUpperCase()}${FLEET.slice(1)}.`)

@@ -118,12 +118,12 @@ export const ERRORS = {
   FLEET_BUSY: {
     status: 409,
     retry: false,
-    hint: 'Another orchestrator works on this feature: watch it with `mahabharatha status`, or end it with `mahabharatha stop`.',
+    hint: 'Another orchestrator works on this feature: watch it with `hotcell fleet status`, or end it with `hotcell fleet stop`.',
   },
   FLEET_UNKNOWN: {
     status: 404,
     retry: false,
-    hint: 'Name the feature with --feature; `mahabharatha kurukshetra` starts one.',
+    hint: 'Name the feature with --feature; `hotcell fleet run` starts one.',
   },
   FLEET_STATE: {
     status: 500,
@@ -138,7 +138,7 @@ export const ERRORS = {
   GRAPH_INVALID: {
     status: 422,
     retry: false,
-    hint: 'Correct the named field of the named task; `mahabharatha kurukshetra --dry-run` checks the graph.',
+    hint: 'Correct the named field of the named task; `hotcell fleet run --dry-run` checks the graph.',
   },
   AGENT_FAILED: {
     status: 502,
@@ -148,12 +148,12 @@ export const ERRORS = {
   TASKS_FAILED: {
     status: 500,
     retry: false,
-    hint: 'See why with mahabharatha logs; then mahabharatha retry --all-failed and mahabharatha resume.',
+    hint: 'See why with hotcell fleet logs; then hotcell fleet retry --all-failed and hotcell fleet resume.',
   },
   MERGE_CONFLICT: {
     status: 409,
     retry: false,
-    hint: 'Merge the named branches by hand, then `mahabharatha resume`; every commit is still on its branch.',
+    hint: 'Merge the named branches by hand, then `hotcell fleet resume`; every commit is still on its branch.',
   },
   CANCELLED: { status: 499, retry: false, hint: 'The client went away before the answer was ready.' },
   DRIVER_UNAVAILABLE: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host.' },

@@ -73,7 +73,7 @@ export const WorkerState = z.looseObject({
   /** How often its cell was lost. */
   restarts: z.int().default(0),
   error: z.string().nullish(),
-  /** Somebody wants this worker to end: `mahabharatha stop --worker`. */
+  /** Somebody wants this worker to end: `hotcell fleet stop --worker`. */
   stop_requested: z.boolean().optional(),
 });
 export type WorkerState = z.infer<typeof WorkerState>;

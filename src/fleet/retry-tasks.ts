@@ -40,7 +40,7 @@ function requireRetryable(state: FleetState, id: string, wish: RetryWish): strin
     throw new HotcellError(
       'FLEET_UNKNOWN',
       `feature ${state.feature} has no task ${JSON.stringify(id)}${wish.suggest?.(id, ids) ?? ''}`,
-      { hint: `mahabharatha status --feature ${state.feature} --tasks lists them.` },
+      { hint: `hotcell fleet status --feature ${state.feature} --tasks lists them.` },
     );
   }
   if (RETRYABLE.has(known.status)) return id;
@@ -48,7 +48,7 @@ function requireRetryable(state: FleetState, id: string, wish: RetryWish): strin
     hint:
       known.status === 'complete'
         ? 'Add a task to the graph for what is still to be done.'
-        : `It is taken by itself as soon as it is its turn; mahabharatha resume --feature ${state.feature} goes on if nobody is at it.`,
+        : `It is taken by itself as soon as it is its turn; hotcell fleet resume --feature ${state.feature} goes on if nobody is at it.`,
   });
 }
 

@@ -52,7 +52,7 @@ async function endOrchestrator(paths: FleetPaths, other: OrchestratorRecord, wis
     const passed = Date.now() - begin;
     if (passed > wish.timeoutMs) {
       throw new HotcellError('FLEET_BUSY', `process ${pid} has not ended within ${wish.timeoutMs / 1000} s`, {
-        hint: `It was told to end and may yet do so; mahabharatha stop --feature ${paths.feature} --force ends it at once.`,
+        hint: `It was told to end and may yet do so; hotcell fleet stop --feature ${paths.feature} --force ends it at once.`,
       });
     }
     if (Math.floor(passed / 1000) >= said) {
@@ -115,7 +115,7 @@ export async function stopWorker(
       'FLEET_UNKNOWN',
       `no orchestrator works on feature ${paths.feature}, so no worker runs`,
       {
-        hint: `mahabharatha stop --feature ${paths.feature} tidies up what is left.`,
+        hint: `hotcell fleet stop --feature ${paths.feature} tidies up what is left.`,
       },
     );
   }

@@ -24,7 +24,7 @@ describe('status', () => {
     expect(status).toBe(0);
     expect(stdout).toContain('33 %  1 of 3 tasks');
     expect(stdout).toContain('SHOP-2 failed: tests\\x1b[2J failed');
-    expect(stdout).toContain('mahabharatha retry SHOP-2 --feature shop');
+    expect(stdout).toContain('hotcell fleet retry SHOP-2 --feature shop');
     expect(stdout).toContain('no orchestrator is running');
     expect(stdout).not.toContain('\u001b');
   });
@@ -81,9 +81,7 @@ describe('status', () => {
 
   test('[FL-06] without a state, and outside of a repository, it says what to do', () => {
     expect(prepared.run(['status'])).toMatchObject({ status: 1, stdout: '' });
-    expect(prepared.run(['status', '-f', 'shop']).stderr).toContain(
-      'mahabharatha kurukshetra --feature shop',
-    );
+    expect(prepared.run(['status', '-f', 'shop']).stderr).toContain('hotcell fleet run --feature shop');
     const elsewhere = mkdtempSync(join(tmpdir(), 'hotcell-nowhere-'));
     try {
       expect(prepared.run(['status'], { cwd: elsewhere })).toMatchObject({

@@ -14,7 +14,7 @@ describe('retry', () => {
     const store = prepared.state(HALF_DONE);
     const { status, stdout, stderr } = prepared.run(['retry', 'SHOP-2']);
     expect({ status, stdout }).toEqual({ status: 0, stdout: 'SHOP-2 can be taken again\n' });
-    expect(stderr).toContain('mahabharatha resume --feature shop');
+    expect(stderr).toContain('hotcell fleet resume --feature shop');
     expect(store.read()?.tasks['SHOP-2']).toMatchObject({ status: 'pending', retry_count: 3, error: null });
     expect(prepared.run(['retry', '--all-failed', '--json'])).toMatchObject({
       status: 0,

@@ -103,7 +103,7 @@ async function run(args: readonly string[], env: NodeJS.ProcessEnv = environment
 
 const mahabharatha = (...args: readonly string[]): Promise<Ran> => run(['mahabharatha', ...args]);
 
-describe('mahabharatha build', () => {
+describe('hotcell fleet build', () => {
   test('[FL-14] makes the image of the workers, with progress', async () => {
     const { status, stdout, stderr } = await mahabharatha('build', '--base', BASE_IMAGE, '--json');
     expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
@@ -180,7 +180,7 @@ describe('mahabharatha build', () => {
     expect(built).toMatchObject({ status: 0, stderr: '' });
     expect(built.stdout).toMatch(/^✓ mahabharatha-worker:latest from hotcell-test-base:latest, [\d.]+ .B\n$/);
     const { stdout } = await run(['images']);
-    expect(stdout).toMatch(/^- +mahabharatha-worker:latest +yes +[\d.]+ .B +mahabharatha build$/m);
+    expect(stdout).toMatch(/^- +mahabharatha-worker:latest +yes +[\d.]+ .B +hotcell fleet build$/m);
     const rows = JSON.parse((await run(['images', '--json'])).stdout) as unknown[];
     expect(rows.at(-1)).toMatchObject({
       language: null,
@@ -225,7 +225,7 @@ plainTest('[FL-14] the pinned agent is the one of the Dockerfile', () => {
   expect(/^ARG AGENT_VERSION=(.*)$/m.exec(dockerfile)?.[1]).toBe(VERSION);
 });
 
-describe('mahabharatha build --driver oci', () => {
+describe('hotcell fleet build --driver oci', () => {
   const agents = (): string => join(home, '.bun-runner-mcp/agents/claude-code');
 
   plainTest(

@@ -37,7 +37,7 @@ const filesOf = (repository: FleetRepository, commit: string): string[] =>
 describe('a run in two parts', () => {
   test('[FL-05, FL-15] --level ends after that level, and resume goes on with the next one', () => {
     expect({ ...ended.first, stdout: '' }).toMatchObject({ code: 0 });
-    expect(ended.first.stderr).toContain('level 1 is complete. mahabharatha resume goes on.');
+    expect(ended.first.stderr).toContain('level 1 is complete. hotcell fleet resume goes on.');
     expect(half.readState().tasks).toMatchObject({
       A: { status: 'complete' },
       B: { status: 'complete' },
@@ -55,7 +55,7 @@ describe('a run in two parts', () => {
     const again = await mahabharatha(repository, ['kurukshetra', ...SUBPROCESS]);
     expect(again).toMatchObject({ code: 2, stdout: '' });
     expect(again.stderr).toContain('was begun before');
-    expect(again.stderr).toContain('mahabharatha resume --feature demo');
+    expect(again.stderr).toContain('hotcell fleet resume --feature demo');
     const resumed = await mahabharatha(repository, ['resume', ...SUBPROCESS]);
     expect(resumed).toMatchObject({ code: 0 });
     expect(repository.countCommits()).toEqual({ A: 1, B: 1, C: 1 });

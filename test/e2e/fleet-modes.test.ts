@@ -234,7 +234,7 @@ describe.each([
     expect(ran.readState()).toMatchObject({ paused: true, levels: { 1: { status: 'failed' } } });
     // Not merged: the branch is where it began.
     expect(ran.git('rev-parse', ran.branch('staging'))).toBe(ran.git('rev-parse', 'main'));
-    expect(end.stderr).toContain('mahabharatha retry --all-failed --feature demo');
+    expect(end.stderr).toContain('hotcell fleet retry --all-failed --feature demo');
     expect(end.stdout).toMatch(/^ASKS +blocked/m);
     expect(ran.lostCommits()).toEqual([]);
   });

@@ -125,7 +125,7 @@ async function fromIdeaToGraph(mode: readonly string[]): Promise<string> {
   expect(early).toMatchObject({ status: 2, stdout: '' });
   expect(early.stderr).toBe(
     `mahabharatha: ${SPECS}/requirements.md is not approved; its status is DRAFT\n` +
-      '  → Read it, correct it, and then: mahabharatha plan login --approve\n',
+      '  → Read it, correct it, and then: hotcell fleet plan login --approve\n',
   );
   expect((await mahabharatha(['plan', '--approve'])).stdout).toBe(`✓ ${SPECS}/requirements.md is APPROVED\n`);
   const designed = await mahabharatha(['design', ...mode]);
@@ -204,7 +204,7 @@ describe('the agent', () => {
   });
 });
 
-describe('mahabharatha design --validate-only', () => {
+describe('hotcell fleet design --validate-only', () => {
   test('[FL-04] lists everything that is wrong', async () => {
     const tasks = [
       { id: 'A', title: 'A', level: 1, files: { create: ['x'] } },

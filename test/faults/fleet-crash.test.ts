@@ -242,7 +242,7 @@ const STOPS: readonly Stop[] = [
     stop: (_repository, { child }) => Promise.resolve(void child.kill('SIGTERM')),
   },
   {
-    how: 'mahabharatha stop',
+    how: 'hotcell fleet stop',
     way: 'docker',
     code: 143,
     stop: async (repository, { pid }) => {

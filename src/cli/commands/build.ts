@@ -10,7 +10,7 @@ Examples:
   hotcell build python node
   hotcell build python --base my-python:3.12     from an image of yours; a local one needs no registry
   hotcell build ruby --platform linux/arm64
-  hotcell build mahabharatha-worker              for workers of the fleet; \`mahabharatha build\` has more options
+  hotcell build mahabharatha-worker              for workers of the fleet; \`hotcell fleet build\` has more options
 
 These drivers prefer what is built here to the image of the registry. An image has a user that
 is not root, the interpreter, and perl and bash, which cells need. \`hotcell images\` lists them.`;

@@ -8,11 +8,11 @@ import { readSettings } from '../settings-options.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha build
-  mahabharatha build --base my-node:24          from an image of yours; a local one needs no registry
-  mahabharatha build --platform linux/arm64
-  mahabharatha build --agent-version 2.1.300    another Claude Code than the one that was tried
-  mahabharatha build --driver oci               for cells without images: installs Claude Code once
+  hotcell fleet build
+  hotcell fleet build --base my-node:24         from an image of yours; a local one needs no registry
+  hotcell fleet build --platform linux/arm64
+  hotcell fleet build --agent-version 2.1.300   another Claude Code than the one that was tried
+  hotcell fleet build --driver oci              for cells without images: installs Claude Code once
 
 The npm of this machine fetches Claude Code, with the registry, certificates and proxies that it is set to; the
 build itself needs a network only for what the base lacks of node, npm, git, python3, pip and certificates.

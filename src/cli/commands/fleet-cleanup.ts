@@ -13,9 +13,9 @@ import type { Terminal } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha cleanup --dry-run                   what would go, and what would stay and why
-  mahabharatha cleanup --feature shop --keep-logs
-  mahabharatha cleanup --all --yes
+  hotcell fleet cleanup --dry-run                  what would go, and what would stay and why
+  hotcell fleet cleanup --feature shop --keep-logs
+  hotcell fleet cleanup --all --yes
 
 Removes cells, worktrees, private folders of the cells, the state, logs, and branches whose commits are all
 in the target or in the feature branch. Branches with commits that are nowhere else stay and are named;

@@ -10,14 +10,14 @@ import { toPrintable } from '../render/printable.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha design
-  mahabharatha design --feature login --max-task-minutes 20
-  mahabharatha design --validate-only            check the graph that is there
-  mahabharatha design --validate-only --task-graph other.json
+  hotcell fleet design
+  hotcell fleet design --feature login --max-task-minutes 20
+  hotcell fleet design --validate-only           check the graph that is there
+  hotcell fleet design --validate-only --task-graph other.json
 
 The agent cuts the approved requirements into tasks and writes them down as .gsd/specs/FEATURE/task-graph.json. A graph
 that is not valid is not taken: the agent is told all that is wrong and asked again, twice at most. What was refused
-last is kept beside it as task-graph.rejected.json. Next: \`mahabharatha kurukshetra --dry-run\`.
+last is kept beside it as task-graph.rejected.json. Next: \`hotcell fleet run --dry-run\`.
 
 Exit codes: 0 there is a valid graph, 1 there is none, 2 usage.`;
 
@@ -79,7 +79,7 @@ export function addFleetDesignCommand(parent: Command, context: CommandContext):
       terminal.line(
         `${terminal.paint.green('✓')} ${file} is valid: ${count} in ${levels} level${levels === 1 ? '' : 's'}`,
       );
-      terminal.note('  → mahabharatha kurukshetra --dry-run');
+      terminal.note('  → hotcell fleet run --dry-run');
     });
   addAgentOptions(command);
 }

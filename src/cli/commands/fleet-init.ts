@@ -3,11 +3,11 @@ import type { CommandContext } from '../program.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha init
-  mahabharatha init --json
+  hotcell fleet init
+  hotcell fleet init --json
 
 Writes .mahabharatha/config.yaml, with every setting explained and at its default, and the folder .gsd/specs. What is
-there already is left as it is. Next: \`mahabharatha plan NAME 'what it should do'\`.`;
+there already is left as it is. Next: \`hotcell fleet plan NAME 'what it should do'\`.`;
 
 export function addFleetInitCommand(parent: Command, { terminal }: CommandContext): void {
   parent

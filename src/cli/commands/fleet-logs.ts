@@ -9,12 +9,12 @@ import { toWhole } from './session-life.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha logs                                the last 100 lines of all workers
-  mahabharatha logs 2 --follow                     worker 2, until Ctrl-C
-  mahabharatha logs --level error --since 1h
-  mahabharatha logs --task SHOP-L1-002 --phase verify
-  mahabharatha logs --task SHOP-L1-002 --artifacts what agent and verification printed, and the diff
-  mahabharatha logs --tail all --json | jq -r 'select(.event == "task_failed") | .task_id'
+  hotcell fleet logs                               the last 100 lines of all workers
+  hotcell fleet logs 2 --follow                    worker 2, until Ctrl-C
+  hotcell fleet logs --level error --since 1h
+  hotcell fleet logs --task SHOP-L1-002 --phase verify
+  hotcell fleet logs --task SHOP-L1-002 --artifacts  what agent and verification printed, and the diff
+  hotcell fleet logs --tail all --json | jq -r 'select(.event == "task_failed") | .task_id'
 
 Logs are written on the host and outlive their cells. Times are those of the lines, or ago: 90s, 10m,
 2h, 1d. --json prints the lines as they are.`;

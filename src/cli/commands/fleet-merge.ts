@@ -4,9 +4,9 @@ import type { CommandContext } from '../program.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha merge --dry-run                 what would be merged
-  mahabharatha merge                           into the branch that the feature began on
-  mahabharatha merge --target develop
+  hotcell fleet merge --dry-run                what would be merged
+  hotcell fleet merge                          into the branch that the feature began on
+  hotcell fleet merge --target develop
 
 Merges mahabharatha/FEATURE/staging, the result of all levels so far, into the target. It is the only command that
 touches a branch of yours. A conflict changes nothing and is told with the commands that resolve it.`;

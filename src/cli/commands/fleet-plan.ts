@@ -13,15 +13,15 @@ import type { Terminal } from '../terminal.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha plan login 'users sign in with a passkey'
-  mahabharatha plan login --from-issue issue.md
-  gh issue view 7 | mahabharatha plan login --from-issue -
-  mahabharatha plan login --template-only        write it yourself
-  mahabharatha plan login --approve              when you have read it and agree
+  hotcell fleet plan login 'users sign in with a passkey'
+  hotcell fleet plan login --from-issue issue.md
+  gh issue view 7 | hotcell fleet plan login --from-issue -
+  hotcell fleet plan login --template-only       write it yourself
+  hotcell fleet plan login --approve             when you have read it and agree
 
 The agent (\`agent\` in .mahabharatha/config.yaml) looks at the last commit of the repository, in a cell as workers have
 them, and writes .gsd/specs/NAME/requirements.md as a draft. Only you approve it, with --approve or by changing its
-line "Status: DRAFT" to "Status: APPROVED"; \`mahabharatha design\` takes nothing else.`;
+line "Status: DRAFT" to "Status: APPROVED"; \`hotcell fleet design\` takes nothing else.`;
 
 /** Written out, because help must not wait for the schemas. */
 const TEMPLATES = ['minimal', 'default', 'detailed'] as const;
@@ -55,7 +55,7 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
     .action(async (named: string | undefined, words: string[], options: Options) => {
       const { openPlanning } = await import('../../app/fleet-planning.ts');
       if (named === undefined && options.approve !== true)
-        throw usageError('the feature has no name', "Write: mahabharatha plan NAME 'what it should do'");
+        throw usageError('the feature has no name', "Write: hotcell fleet plan NAME 'what it should do'");
       const planning = openPlanning(process.cwd(), named);
       const { root, feature } = planning;
       const { approveFeature, planFeature } = await import('../../fleet/planning/plan-feature.ts');
@@ -84,8 +84,8 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
       terminal.line(`${terminal.paint.green('✓')} ${path} is ${done.status}`);
       const next =
         done.status === 'APPROVED'
-          ? 'mahabharatha design'
-          : `Read and correct it, then: mahabharatha plan ${feature} --approve`;
+          ? 'hotcell fleet design'
+          : `Read and correct it, then: hotcell fleet plan ${feature} --approve`;
       terminal.note(`  → ${next}`);
     });
   addAgentOptions(command);

@@ -1,15 +1,15 @@
 import type { Command } from 'commander';
 import { leadFleet, type LeadOptions } from '../fleet/lead-fleet.ts';
 import type { CommandContext } from '../program.ts';
-import { addLeadOptions } from './fleet-kurukshetra.ts';
+import { addLeadOptions } from './fleet-run.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha resume
-  mahabharatha resume --feature login --workers 2
+  hotcell fleet resume
+  hotcell fleet resume --feature login --workers 2
 
 Goes on from the state and from git: after a stop, a crash, a conflict that you have resolved, a gate that you
-have mended, or \`mahabharatha retry\`. What is committed is never done again.`;
+have mended, or \`hotcell fleet retry\`. What is committed is never done again.`;
 
 export function addFleetResumeCommand(parent: Command, context: CommandContext): void {
   const command = parent

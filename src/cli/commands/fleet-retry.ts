@@ -6,12 +6,12 @@ import { toPrintable } from '../render/printable.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha retry SHOP-L1-002
-  mahabharatha retry --all-failed                  also those that are blocked
-  mahabharatha retry --all-failed --reset          with all attempts that a new task has
+  hotcell fleet retry SHOP-L1-002
+  hotcell fleet retry --all-failed                 also those that are blocked
+  hotcell fleet retry --all-failed --reset         with all attempts that a new task has
 
 Tasks that failed, are blocked or put aside, or wait for another attempt, can be taken again at once. A
-running fleet does so; otherwise mahabharatha resume goes on.`;
+running fleet does so; otherwise hotcell fleet resume goes on.`;
 
 interface Options {
   readonly feature?: string;
@@ -46,6 +46,6 @@ export function addFleetRetryCommand(fleet: Command, { terminal }: CommandContex
       else if (retried.length === 0)
         terminal.note(`mahabharatha: no task of ${feature} failed or is blocked`);
       else for (const id of retried) terminal.line(`${toPrintable(id)} can be taken again`);
-      if (retried.length > 0 && !isAlive) terminal.note(`  → mahabharatha resume --feature ${feature}`);
+      if (retried.length > 0 && !isAlive) terminal.note(`  → hotcell fleet resume --feature ${feature}`);
     });
 }

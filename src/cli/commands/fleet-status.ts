@@ -7,10 +7,10 @@ import { toWhole } from './session-life.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha status
-  mahabharatha status --watch                      a live table; without a terminal, a line for every change
-  mahabharatha status --tasks --level 2
-  mahabharatha status --json | jq '.progress'
+  hotcell fleet status
+  hotcell fleet status --watch                     a live table; without a terminal, a line for every change
+  hotcell fleet status --tasks --level 2
+  hotcell fleet status --json | jq '.progress'
 
 Reads the state in .mahabharatha/state and changes nothing. --watch ends with the run: with 0 when all
 is complete, with 1 when something is left. With --json it prints one object a line.`;

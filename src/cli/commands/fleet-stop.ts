@@ -12,11 +12,11 @@ import { toWhole } from './session-life.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha stop                                agents get SIGTERM, after 10 seconds SIGKILL
-  mahabharatha stop --worker 2                     only this worker; its task goes to another one
-  mahabharatha stop --force                        at once, also a fleet that hangs
+  hotcell fleet stop                               agents get SIGTERM, after 10 seconds SIGKILL
+  hotcell fleet stop --worker 2                    only this worker; its task goes to another one
+  hotcell fleet stop --force                       at once, also a fleet that hangs
 
-Nothing that was committed is lost, and mahabharatha resume goes on. Cells of a fleet that was killed are
+Nothing that was committed is lost, and hotcell fleet resume goes on. Cells of a fleet that was killed are
 removed, too. Only this feature is stopped.`;
 
 interface Options {
@@ -85,7 +85,7 @@ async function stopAll(options: Options, { terminal, outcome }: CommandContext):
   );
   if (requeued.length > 0) terminal.line(`to be taken again: ${toPrintable(requeued.join(', '))}`);
   if (removedCells.length > 0) terminal.line(`removed cells: ${toPrintable(removedCells.join(', '))}`);
-  if (terminal.stdout.isTTY) terminal.note(`  → mahabharatha resume --feature ${feature}`);
+  if (terminal.stdout.isTTY) terminal.note(`  → hotcell fleet resume --feature ${feature}`);
 }
 
 async function stopOne(

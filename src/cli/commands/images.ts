@@ -14,7 +14,7 @@ Examples:
 
 Shows the image that the driver would use for each language, where it uses images: the one that \`hotcell build\`
 made, otherwise that of the setting languages.<name>.image, which is pulled when it is missing. Without a
-language is the image of the fleet's workers, which \`mahabharatha build\` makes.`;
+language is the image of the fleet's workers, which \`hotcell fleet build\` makes.`;
 
 interface Options extends SettingsOptions {
   readonly json?: true;
@@ -47,7 +47,7 @@ function toRows({ languages, worker }: ImageOverview): Row[] {
   if (worker === undefined) return [...languages];
   return [
     ...languages,
-    { language: undefined, image: worker.name, entry: worker, commands: ['mahabharatha build'] },
+    { language: undefined, image: worker.name, entry: worker, commands: ['hotcell fleet build'] },
   ];
 }
 

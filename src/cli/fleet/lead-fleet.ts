@@ -23,7 +23,7 @@ export interface LeadOptions {
   readonly verbose?: true;
 }
 
-/** `kurukshetra` and `resume`: what happens goes to stderr line by line, the report at the end to stdout. */
+/** `run` and `resume`: what happens goes to stderr line by line, the report at the end to stdout. */
 export async function leadFleet(
   context: CommandContext,
   options: LeadOptions,
@@ -74,15 +74,15 @@ export async function leadFleet(
   switch (outcome.kind) {
     case 'complete':
       say(
-        `${state.feature} is complete on its branch. mahabharatha merge carries it into ${state.target_branch ?? 'yours'}.`,
+        `${state.feature} is complete on its branch. hotcell fleet merge carries it into ${state.target_branch ?? 'yours'}.`,
       );
       return;
     case 'level-complete':
-      say(`level ${outcome.level} is complete. mahabharatha resume goes on.`);
+      say(`level ${outcome.level} is complete. hotcell fleet resume goes on.`);
       return;
     case 'stopped':
       left.exitCode = stop.exitCode() ?? EXIT_CODES.unhealthy;
-      say('stopped; nothing that was committed is lost. mahabharatha resume goes on.');
+      say('stopped; nothing that was committed is lost. hotcell fleet resume goes on.');
       return;
     case 'paused':
       throw outcome.error;

@@ -162,10 +162,10 @@ test('[FL-06] without a terminal only what changed is told, a line each', () => 
     'worker 0: gone',
     'worker 1: stopped',
     'B failed: x\\x1b[2J\\x202e y',
-    '  → mahabharatha logs --feature shop --task B --artifacts',
-    '  → mahabharatha retry B --feature shop',
+    '  → hotcell fleet logs --feature shop --task B --artifacts',
+    '  → hotcell fleet retry B --feature shop',
     'no orchestrator is running',
-    '  → mahabharatha resume --feature shop',
+    '  → hotcell fleet resume --feature shop',
   ]);
 });
 

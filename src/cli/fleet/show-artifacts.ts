@@ -19,7 +19,7 @@ export async function showArtifacts({ paths }: OpenFeature, task: string, termin
     : [];
   if (files.length === 0) {
     throw new HotcellError('FLEET_UNKNOWN', `nothing is kept of task ${JSON.stringify(task)}`, {
-      hint: `mahabharatha status --feature ${paths.feature} --tasks lists the tasks; logging.ephemeral_retain_on_success keeps what is complete.`,
+      hint: `hotcell fleet status --feature ${paths.feature} --tasks lists the tasks; logging.ephemeral_retain_on_success keeps what is complete.`,
     });
   }
   for (const file of files) {

@@ -26,7 +26,7 @@ export function describeConflict({ feature, branch, files }: Conflict): string[]
     'Mend the files, then:',
     '  git add --all && git commit --no-edit',
     '  cd - && git worktree remove --force ' + folder,
-    `  mahabharatha resume --feature ${feature}`,
+    `  hotcell fleet resume --feature ${feature}`,
   ];
 }
 

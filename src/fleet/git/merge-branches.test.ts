@@ -86,7 +86,7 @@ describe('[FL-05] merging', () => {
     expect(await repository.user(['rev-parse', STAGING])).toBe(at);
     const lines = describeConflict({ feature: 'shop', branch: TWO, files: conflict.files });
     expect(lines.every((line) => /^[ -~]*$/.test(line))).toBe(true);
-    expect(lines.at(-1)).toContain('mahabharatha resume');
+    expect(lines.at(-1)).toContain('hotcell fleet resume');
     // A person follows it to the letter.
     const commands = lines.filter((line) => /^ {2}(git|cd) /.test(line)).map((line) => line.trim());
     const mend = commands.findIndex((line) => line.startsWith('git add'));

@@ -125,6 +125,6 @@ function notFound(root: string, feature: string, named: string | undefined): Hot
       ? `there is no task graph for ${feature} in ${root}`
       : `there is no file ${resolve(root, named)}`;
   return new HotcellError('INVALID_REQUEST', message, {
-    hint: `Make one (mahabharatha design --feature ${feature}), put it at .gsd/specs/${feature}/${GRAPH_FILE}, or name it: --task-graph FILE`,
+    hint: `Make one (hotcell fleet design --feature ${feature}), put it at .gsd/specs/${feature}/${GRAPH_FILE}, or name it: --task-graph FILE`,
   });
 }

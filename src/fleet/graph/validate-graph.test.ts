@@ -144,7 +144,7 @@ describe('a bad graph', () => {
       '  tasks[1] (B).dependencies[1]: there is no task "nobody"',
       '  tasks[2] (C).files.create[0]: x belongs to tasks[1] (B) already; a file belongs to one task',
     ]);
-    expect(error.hint).toContain('mahabharatha design --validate-only');
+    expect(error.hint).toContain('hotcell fleet design --validate-only');
   });
 
   test('[FL-04] is looked at in no time, however large', () => {

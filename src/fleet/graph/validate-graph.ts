@@ -64,7 +64,7 @@ export function toProblemText(problems: readonly string[]): string {
 export function graphError(message: string, cause?: unknown): HotcellError {
   return new HotcellError('GRAPH_INVALID', message, {
     cause,
-    hint: 'Correct the file, or have a new one made: mahabharatha design. To check it: mahabharatha design --validate-only',
+    hint: 'Correct the file, or have a new one made: hotcell fleet design. To check it: hotcell fleet design --validate-only',
   });
 }
 

@@ -113,12 +113,12 @@ function requireFree({ root, feature, force }: Designing, path: string): void {
   const { state } = fleetPaths(root, feature);
   if (existsSync(state)) {
     throw new HotcellError('INVALID_REQUEST', `workers have begun with the task graph of ${feature}`, {
-      hint: `Clear that away first (mahabharatha cleanup --feature ${feature}), or use --force and go on with the new graph.`,
+      hint: `Clear that away first (hotcell fleet cleanup --feature ${feature}), or use --force and go on with the new graph.`,
     });
   }
   if (existsSync(path)) {
     throw new HotcellError('INVALID_REQUEST', `${relative(root, path)} is there already`, {
-      hint: 'Check it (mahabharatha design --validate-only), or have it made anew: --force',
+      hint: 'Check it (hotcell fleet design --validate-only), or have it made anew: --force',
     });
   }
 }

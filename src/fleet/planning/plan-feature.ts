@@ -52,7 +52,7 @@ export async function planFeature(planning: Planning): Promise<PlannedFeature> {
 async function write({ feature, template, description }: Planning, ask: AskAgent): Promise<string> {
   if (description.trim() === '') {
     throw new HotcellError('INVALID_REQUEST', 'nobody has said what is wanted', {
-      hint: `Say it: mahabharatha plan ${feature} 'what it should do', or --from-issue FILE, or --template-only to write it yourself.`,
+      hint: `Say it: hotcell fleet plan ${feature} 'what it should do', or --from-issue FILE, or --template-only to write it yourself.`,
     });
   }
   const document = toDraft(await askFor(ask, toPlanPrompt(feature, template, description)), feature);
@@ -86,7 +86,7 @@ export async function requireApproved(root: string, feature: string): Promise<st
     'INVALID_REQUEST',
     `${where} is not approved; its status is ${status ?? 'not there'}`,
     {
-      hint: `Read it, correct it, and then: mahabharatha plan ${feature} --approve`,
+      hint: `Read it, correct it, and then: hotcell fleet plan ${feature} --approve`,
     },
   );
 }
@@ -96,12 +96,12 @@ async function requireRequirements(root: string, feature: string): Promise<strin
   const document = await readText(path);
   if (document !== undefined) return document;
   throw new HotcellError('INVALID_REQUEST', `there is no ${relative(root, path)}`, {
-    hint: `Have it written: mahabharatha plan ${feature} 'what it should do'`,
+    hint: `Have it written: hotcell fleet plan ${feature} 'what it should do'`,
   });
 }
 
 function alreadyThere({ root, feature }: Planning, path: string, status: string): HotcellError {
   return new HotcellError('INVALID_REQUEST', `${relative(root, path)} is there already, ${status}`, {
-    hint: `Approve it (mahabharatha plan ${feature} --approve), or have it written anew: --force`,
+    hint: `Approve it (hotcell fleet plan ${feature} --approve), or have it written anew: --force`,
   });
 }

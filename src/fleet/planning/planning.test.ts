@@ -282,7 +282,7 @@ describe('design', () => {
     writeFileSync(join(root, SPECS, 'requirements.md'), '# Requirements\n\nStatus: DRAFT\n');
     await expect(design(scriptAgent(graph(task('A'))))).rejects.toMatchObject({
       message: `${SPECS}/requirements.md is not approved; its status is DRAFT`,
-      hint: expect.stringContaining('mahabharatha plan login --approve'),
+      hint: expect.stringContaining('hotcell fleet plan login --approve'),
     });
     rmSync(join(root, SPECS), { recursive: true });
     await expect(design(scriptAgent(graph(task('A'))))).rejects.toThrow(

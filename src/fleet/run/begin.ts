@@ -30,7 +30,7 @@ export async function beginState(begin: Begin): Promise<FleetState> {
       'INVALID_REQUEST',
       `feature ${paths.feature} was begun before, at ${before.started_at}`,
       {
-        hint: `Go on with mahabharatha resume --feature ${paths.feature}, or clear it away with mahabharatha cleanup --feature ${paths.feature}.`,
+        hint: `Go on with hotcell fleet resume --feature ${paths.feature}, or clear it away with hotcell fleet cleanup --feature ${paths.feature}.`,
       },
     );
   const finished = await findFinished(begin.git, before);

@@ -144,7 +144,7 @@ export class Orchestrator {
     this.#board.changeLevel(level, { status: 'failed' }, 'level_failed', { tasks: progress.tasks });
     return this.#pause(
       new HotcellError('TASKS_FAILED', `level ${level} cannot be completed: ${list.join('; ')}`, {
-        hint: `Look: mahabharatha logs --task ${progress.tasks[0] ?? ''} --artifacts. Then mahabharatha retry --all-failed --feature ${feature}, and mahabharatha resume --feature ${feature}.`,
+        hint: `Look: hotcell fleet logs --task ${progress.tasks[0] ?? ''} --artifacts. Then hotcell fleet retry --all-failed --feature ${feature}, and hotcell fleet resume --feature ${feature}.`,
       }),
     );
   }
@@ -220,7 +220,7 @@ export class Orchestrator {
     const instructions = [
       `Look: ${paths.gateArtifacts}/level-${level}/${gate}.json`,
       `Mend it on the branch ${branch} (for example: git worktree add ../mend ${branch}), commit, and remove that worktree.`,
-      `Then: mahabharatha resume --feature ${paths.feature}`,
+      `Then: hotcell fleet resume --feature ${paths.feature}`,
     ];
     this.#board.changeLevel(
       level,
@@ -257,7 +257,7 @@ export class Orchestrator {
 
 function toAbandoned(level: number): HotcellError {
   return new HotcellError('TASKS_FAILED', `all workers are gone, and level ${level} has open tasks`, {
-    hint: 'mahabharatha logs tells why. mahabharatha resume goes on with new workers.',
+    hint: 'hotcell fleet logs tells why. hotcell fleet resume goes on with new workers.',
   });
 }
 

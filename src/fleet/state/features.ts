@@ -25,7 +25,7 @@ export function findFeature(
   const [newest] = listFeatures(root);
   if (newest !== undefined) return { feature: newest, from: 'the newest state' };
   throw new HotcellError('FLEET_UNKNOWN', `no feature is being worked on in ${root}`, {
-    hint: 'Name one with --feature, or begin one with mahabharatha plan NAME.',
+    hint: 'Name one with --feature, or begin one with hotcell fleet plan NAME.',
   });
 }
 

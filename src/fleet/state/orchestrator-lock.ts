@@ -69,7 +69,7 @@ function toBusy(paths: FleetPaths): HotcellError {
       ? 'another process'
       : `process ${other.pid}${other.host === hostname() ? '' : ` of ${other.host ?? 'another host'}`}, started ${other.started_at},`;
   return new HotcellError('FLEET_BUSY', `${who} works on feature ${paths.feature}`, {
-    hint: `Watch it with mahabharatha status --feature ${paths.feature}, or end it with mahabharatha stop --feature ${paths.feature}.`,
+    hint: `Watch it with hotcell fleet status --feature ${paths.feature}, or end it with hotcell fleet stop --feature ${paths.feature}.`,
   });
 }
 

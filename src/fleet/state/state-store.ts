@@ -124,7 +124,7 @@ export class StateStore {
     throw new HotcellError(
       'FLEET_UNKNOWN',
       `there is no state of feature ${this.#paths.feature} in ${this.#paths.stateFolder}`,
-      { hint: `Start it with mahabharatha kurukshetra --feature ${this.#paths.feature}.` },
+      { hint: `Start it with hotcell fleet run --feature ${this.#paths.feature}.` },
     );
   }
 }

@@ -51,8 +51,8 @@ function toWorkerLine({ worker_id: worker, status, error }: WorkerState): Attent
 }
 
 function toTaskLine({ id, status, error }: TaskView, { feature, tasks }: FleetState): AttentionLine[] {
-  const retry = `mahabharatha retry ${id} --feature ${feature}`;
-  const look = `mahabharatha logs --feature ${feature} --task ${id} --artifacts`;
+  const retry = `hotcell fleet retry ${id} --feature ${feature}`;
+  const look = `hotcell fleet logs --feature ${feature} --task ${id} --artifacts`;
   if (status === 'failed')
     return [{ kind: 'failed', text: `${id} failed${reason(error)}`, instructions: [look, retry] }];
   if (status !== 'blocked') return [];
@@ -70,7 +70,7 @@ function toStoppedLine(state: FleetState, tasks: readonly TaskView[]): Attention
     {
       kind: 'stopped',
       text: 'no orchestrator is running',
-      instructions: [`mahabharatha resume --feature ${state.feature}`],
+      instructions: [`hotcell fleet resume --feature ${state.feature}`],
     },
   ];
 }

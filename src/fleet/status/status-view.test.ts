@@ -118,7 +118,7 @@ describe('without an orchestrator', () => {
       {
         kind: 'stopped',
         text: 'no orchestrator is running',
-        instructions: ['mahabharatha resume --feature shop'],
+        instructions: ['hotcell fleet resume --feature shop'],
       },
     ]);
   });
@@ -173,7 +173,7 @@ test('[FL-05, FL-06] what waits for a person is said, with what to do', () => {
   });
   expect(gate?.text).toBe('level 2: the gate lint did not pass');
   expect(failed?.text).toMatch(/^A failed: the tests failed x+ \[…\]$/);
-  expect(failed?.instructions).toContain('mahabharatha retry A --feature shop');
+  expect(failed?.instructions).toContain('hotcell fleet retry A --feature shop');
   expect(escalated?.text).toBe('C asks for a decision: which one?');
 });
 

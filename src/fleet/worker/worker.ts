@@ -278,7 +278,7 @@ export class Worker {
     return true;
   }
 
-  /** `mahabharatha stop --worker` writes it to the state; called now and then. */
+  /** `hotcell fleet stop --worker` writes it to the state; called now and then. */
   lookForStop(): void {
     if (this.#parts.board.isStopRequested(this.#parts.worker)) this.#stop.abort();
   }

@@ -6,17 +6,17 @@ import { showPlan } from '../fleet/show-plan.ts';
 
 const EXAMPLES = `
 Examples:
-  mahabharatha kurukshetra --dry-run              who would do what, and in what mode
-  mahabharatha kurukshetra --what-if              how long with more or fewer workers
-  mahabharatha kurukshetra --workers 4
-  mahabharatha kurukshetra --mode container --driver oci
-  mahabharatha kurukshetra --mode subprocess      no walls, and nothing to install
-  mahabharatha kurukshetra --level 1              stop after the first level
+  hotcell fleet run --dry-run                     who would do what, and in what mode
+  hotcell fleet run --what-if                     how long with more or fewer workers
+  hotcell fleet run --workers 4
+  hotcell fleet run --mode container --driver oci
+  hotcell fleet run --mode subprocess             no walls, and nothing to install
+  hotcell fleet run --level 1                     stop after the first level
 
 Every worker has a cell (mode container) or a process (mode subprocess), a worktree below
 .mahabharatha-worktrees and a branch mahabharatha/FEATURE/worker-N. After each level their branches are merged into
-mahabharatha/FEATURE/staging and the gates run. Your own branch is touched only by \`mahabharatha merge\`.
-Ctrl-C, \`mahabharatha stop\` and even kill -9 lose no commit: \`mahabharatha resume\` goes on.
+mahabharatha/FEATURE/staging and the gates run. Your own branch is touched only by \`hotcell fleet merge\`.
+Ctrl-C, \`hotcell fleet stop\` and even kill -9 lose no commit: \`hotcell fleet resume\` goes on.
 
 Exit codes: 0 all done, 1 a person is needed (it says why, and what to do), 2 usage, 130 interrupted.`;
 
@@ -25,14 +25,14 @@ interface Options extends LeadOptions {
   readonly whatIf?: true;
 }
 
-export function addFleetKurukshetraCommand(parent: Command, context: CommandContext): void {
+export function addFleetRunCommand(parent: Command, context: CommandContext): void {
   const command = parent
-    .command('kurukshetra')
-    .alias('rush')
+    .command('run')
+    .aliases(['kurukshetra', 'rush'])
     .description('set the workers to the tasks of a feature')
     .option('--dry-run', 'show the plan and the mode, and do nothing')
     .option('--what-if', 'show how long it would take with other numbers of workers, and do nothing')
-    .option('--resume', 'go on with what was begun, as `mahabharatha resume`')
+    .option('--resume', 'go on with what was begun, as `hotcell fleet resume`')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options & { readonly resume?: true }) => {
       if (options.dryRun === true || options.whatIf === true) return showPlan(context, options);
@@ -41,7 +41,7 @@ export function addFleetKurukshetraCommand(parent: Command, context: CommandCont
   addLeadOptions(command);
 }
 
-/** What `kurukshetra` and `resume` have in common. */
+/** What `run` and `resume` have in common. */
 export function addLeadOptions(command: Command): Command {
   return addModeOptions(command)
     .option('-f, --feature <name>', 'the feature; the current one unless given')
