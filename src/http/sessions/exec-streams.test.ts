@@ -35,7 +35,7 @@ function firstExec(server: ScriptedServer): ScriptedExec {
   return server.sessions.session.findExec('exec_1');
 }
 
-test('[RS-05] a stream has the events of the seed, with ids, as the output comes', async () => {
+test('[RS-05] a stream has its documented events, with ids, as the output comes', async () => {
   await using server = await ScriptedServer.start();
   goesOn(server);
   using connection = await openExec(server, { command: 'npm test' });
@@ -77,7 +77,7 @@ test('[RS-05] "stream": true is enough, with and without a background', async ()
   }
 });
 
-test('[RS-05] the data form is what the client of the seed parses', async () => {
+test('[RS-05] the data form is what simple clients parse', async () => {
   await using server = await ScriptedServer.start();
   server.sessions.session.onExec = (exec) => {
     exec.print('stdout', 'one\ntwo\r\n');

@@ -56,7 +56,7 @@ export const SESSION_DETAIL_EXAMPLE: SessionDetailReply = {
 };
 
 export const EXEC_EXAMPLES = {
-  seed: {
+  reply: {
     summary: 'one command, one reply',
     value: { command: 'npm test', timeout_s: 600, reset_cwd: false, env: { NODE_ENV: 'test' } },
   },
