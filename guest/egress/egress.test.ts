@@ -182,7 +182,7 @@ describe('programs of a cell', () => {
       }),
     );
     expect(answers.every((text, index) => text === `number ${index} `.repeat(1000))).toBe(true);
-    expect(session.describe().allowed_count).toBe(200);
+    expect(session.describe().allowedCount).toBe(200);
   });
 
   test('[RS-15] wait for a connection when they have too many', async () => {

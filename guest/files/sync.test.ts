@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { SyncReply, SyncRequest } from '../../src/wire/session-files.ts';
+import type { SyncReport, SyncWish } from '../../src/workspace/files.ts';
 import { SyncIndex } from '../../src/workspace/synced-files.ts';
 import { CLOCKS, file, withWorkspace, type TestWorkspace } from './harness.ts';
 
@@ -10,7 +10,7 @@ const sha256 = (content: string): string => createHash('sha256').update(content)
 
 type Tree = Readonly<Record<string, string>>;
 
-function manifest(tree: Tree, withContent: readonly string[] | 'all' = []): SyncRequest {
+function manifest(tree: Tree, withContent: readonly string[] | 'all' = []): SyncWish {
   const files = Object.entries(tree).map(([path, content]) => ({
     path,
     hash: sha256(content),
@@ -21,7 +21,7 @@ function manifest(tree: Tree, withContent: readonly string[] | 'all' = []): Sync
 }
 
 /** As a client does it: the manifest first, then what is needed. */
-async function sync(box: TestWorkspace, tree: Tree, index: SyncIndex): Promise<SyncReply> {
+async function sync(box: TestWorkspace, tree: Tree, index: SyncIndex): Promise<SyncReport> {
   const first = await box.workspace.sync(manifest(tree), index);
   return first.needed.length === 0 ? first : box.workspace.sync(manifest(tree, first.needed), index);
 }
@@ -192,7 +192,7 @@ describe('sync', () => {
       await sync(box, { big: 'x'.repeat(100), small: 'y' }, index);
       // What the index believes is now proven by telling it something else.
       const text = index.toText().replace(sha256('y'), sha256('z'));
-      const fooled = SyncIndex.parse(text);
+      const fooled = SyncIndex.read(text) ?? SyncIndex.empty();
       expect(await box.workspace.sync(manifest({ small: 'z' }), fooled)).toMatchObject({
         skipped: 1,
         needed: [],
@@ -202,7 +202,7 @@ describe('sync', () => {
   test('[RS-09] a mode is part of a file, if the client gives one', () =>
     withWorkspace(async (box) => {
       const index = SyncIndex.empty();
-      const withMode = (mode: number | string, content?: string): SyncRequest => ({
+      const withMode = (mode: number | string, content?: string): SyncWish => ({
         delete: true,
         files: [
           {
@@ -264,7 +264,7 @@ describe('sync', () => {
     withWorkspace(async (box) => {
       const index = SyncIndex.empty();
       await sync(box, { 'ä/ö': '1', 'b/c': '2' }, index);
-      const again = SyncIndex.parse(index.toText());
+      const again = SyncIndex.read(index.toText()) ?? SyncIndex.empty();
       expect(again.toText()).toBe(index.toText());
       expect(await sync(box, { 'ä/ö': '1' }, again)).toMatchObject({ skipped: 1, deleted: 1 });
       expect(box.tree()).toEqual(['ä/', 'ä/ö']);

@@ -16,7 +16,7 @@ import { HotcellError } from '../core/errors.ts';
 import { ScriptedServer } from '../http/scripted-server.double.ts';
 import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { toTar } from '../lib/tar-archive.ts';
-import { RUNTIME_TYPES } from '../wire/sessions.ts';
+import { RUNTIME_TYPES } from '../core/session-words.ts';
 
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 const COMMANDS = ['create', 'list', 'exec', 'shell', 'put', 'get', 'sync', 'rm', 'kill', 'logs'];
@@ -90,11 +90,11 @@ describe('sessions', () => {
     ];
     expect(await session(args)).toEqual({ status: 0, stdout: `${SESSION}\n`, stderr: '' });
     expect(server.sessions.created[0]).toMatchObject({
-      project_id: 'shop',
-      runtime_type: 'node',
+      project: 'shop',
+      runtime: 'node',
       network: ['npm', 'api.example.org'],
-      limits: { memory_mb: 512 },
-      ttl_s: 60,
+      limits: { memoryBytes: 512 * 1024 * 1024 },
+      ttlMs: 60_000,
     });
   });
 
@@ -157,7 +157,7 @@ describe('exec', () => {
       exec.print('stdout', 'out\n');
       exec.print('stderr', 'err\n');
       exec.cut(3);
-      exec.end({ exit_code: 42, ok: false, cwd_note: 'the folder is gone' });
+      exec.end({ exitCode: 42, ok: false, cwdNote: 'the folder is gone' });
     };
     const { status, stdout, stderr } = await session([
       'exec',
@@ -174,15 +174,15 @@ describe('exec', () => {
     expect(stderr).toMatch(/^err\nhotcell: 3 bytes .*\nhotcell: the folder is gone\n$/);
     expect(calls()[0]).toMatchObject([
       'exec',
-      { command: 'a | b', env: { A: 'b' }, cwd: 'src', timeout_s: 5, on_busy: 'wait', background: false },
+      { command: 'a | b', env: { A: 'b' }, cwd: 'src', timeoutMs: 5000, onBusy: 'wait', background: false },
     ]);
     await session(['exec', SESSION, '--reject', '--', 'grep', '-r', "it's", '--json']);
-    expect(calls()[1]).toMatchObject(['exec', { command: `grep -r 'it'\\''s' --json`, on_busy: 'reject' }]);
+    expect(calls()[1]).toMatchObject(['exec', { command: `grep -r 'it'\\''s' --json`, onBusy: 'reject' }]);
   });
 
   test('[RS-20] an end that nobody saw is our failure, in words', async () => {
-    const end = { reason: 'cell_lost' as const, message: 'the cell was lost', signal: null, killed_by: null };
-    server.sessions.session.onExec = (exec) => exec.end({ exit_code: -1, ok: false, end });
+    const end = { reason: 'cell_lost' as const, message: 'the cell was lost', signal: null, killedBy: null };
+    server.sessions.session.onExec = (exec) => exec.end({ exitCode: -1, ok: false, end });
     expect(await session(['exec', SESSION, 'x'])).toEqual({
       status: 125,
       stdout: '',
@@ -198,7 +198,7 @@ describe('exec', () => {
     const bytes = Buffer.alloc(3_000_000, 'x');
     bytes[5] = 0xff;
     server.sessions.session.onExec = (exec) => {
-      exec.closeStdin = () => exec.end({ exit_code: 9 });
+      exec.closeStdin = () => exec.end({ exitCode: 9 });
     };
     expect((await session(['exec', SESSION, 'cat'], { input: bytes })).status).toBe(9);
     expect(calls()[2]).toMatchObject(['exec', { background: true }]);

@@ -21,10 +21,10 @@ describe('every call', () => {
     const session = await client.createSession('proj', 'node', { network: ['npm'], user_id: 'ada' });
     expect(session).toMatchObject({ session_id: SESSION, workspace_path: '/workspace/proj_abc123' });
     expect(server.sessions.created[0]).toMatchObject({
-      project_id: 'proj',
-      runtime_type: 'node',
+      project: 'proj',
+      runtime: 'node',
       network: ['npm'],
-      user_id: 'ada',
+      user: 'ada',
     });
     expect(await client.listSessions()).toHaveLength(1);
     expect((await client.getSession(SESSION)).usage).toMatchObject({ processes: 3 });
@@ -51,12 +51,10 @@ describe('every call', () => {
       ['kill'],
       [
         'upload',
-        {
-          files: [
-            { path: 'a', content: 'x', encoding: 'utf8', mode: 0o755 },
-            { path: 'b', content: '/w==', encoding: 'base64' },
-          ],
-        },
+        [
+          { path: 'a', content: 'x', encoding: 'utf8', mode: 0o755 },
+          { path: 'b', content: '/w==', encoding: 'base64' },
+        ],
       ],
       ['changes', 'c 1&'],
       ['applyPatch', '--- a'],
@@ -69,10 +67,10 @@ describe('every call', () => {
   test('[RS-20] commands: exec, background, list, wait, output, stdin, kill', async () => {
     const { session } = server.sessions;
     session.onExec = (exec) => {
-      if (exec.background) return;
+      if (exec.kind === 'background') return;
       exec.print('stdout', 'out €\n');
       exec.print('stderr', Buffer.from([0xff]));
-      exec.end({ exit_code: 3, ok: false });
+      exec.end({ exitCode: 3, ok: false });
     };
     expect(await client.exec(SESSION, { command: 'x', env: { A: 'b' } })).toMatchObject({
       stdout: 'out €\n',

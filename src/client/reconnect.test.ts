@@ -63,7 +63,7 @@ function script(exec: ScriptedExec): void {
   exec.print('stderr', STDERR);
   exec.cut(5);
   exec.print('stdout', STDOUT.subarray(9));
-  exec.end({ exit_code: 3, ok: false });
+  exec.end({ exitCode: 3, ok: false });
 }
 
 describe('exec', () => {

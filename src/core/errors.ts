@@ -72,6 +72,11 @@ export const ERRORS = {
     hint: 'Wait for the end of the running command, send "on_busy": "wait", or run it in the background.',
   },
   SESSIONS_UNAVAILABLE: { status: 503, retry: true, hint: 'Run `hotcell doctor` on the host.' },
+  SESSION_UNREACHABLE: {
+    status: 503,
+    retry: false,
+    hint: 'Nothing of it was touched. The log of the server says what is wrong; every start tries again.',
+  },
   EXEC_UNKNOWN: { status: 404, retry: false, hint: 'GET …/execs lists the commands of the session.' },
   EXEC_ENDED: { status: 409, retry: false, hint: 'The command has ended; start another one.' },
   COMMAND_REFUSED: {
@@ -172,6 +177,11 @@ export const ERRORS = {
     status: 503,
     retry: true,
     hint: 'The server is stopping. Try another one, or again later.',
+  },
+  DATA_TOO_NEW: {
+    status: 500,
+    retry: false,
+    hint: 'Start the version of Hotcell that wrote it, or name another folder (setting sessions.dir).',
   },
   CONFIG_INVALID: {
     status: 500,

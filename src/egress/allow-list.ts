@@ -1,4 +1,4 @@
-import { EGRESS_PRESETS } from '../wire/egress.ts';
+import { EGRESS_PRESETS } from '../core/host-pattern.ts';
 import type { Allowed, HttpRule } from './cell-network.ts';
 import type { Destination, Refused } from './host-name.ts';
 import { matchesHost, parsePattern, type HostPattern } from './host-pattern.ts';

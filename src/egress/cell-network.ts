@@ -1,7 +1,8 @@
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Permission } from '../wire/permissions.ts';
-import type { EgressRefusal, EgressReply } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { HeaderInjection } from './header-injection.ts';
+import type { EgressReport } from './session.ts';
 
 /** A host that may be reached, with what may be asked of it. */
 export type HttpRule = Omit<Extract<Permission, { type: 'http' }>, 'type' | 'description'>;
@@ -24,7 +25,7 @@ export interface CellNetwork {
   mark(): number;
   refusalsSince(mark: number): EgressRefusal[];
   /** What it lets through, and what came of it so far. */
-  describe(): Omit<EgressReply, 'enabled'>;
+  describe(): EgressReport;
   /** Everything that can be reached, with the presets spelled out. */
   reachable(): string[];
   close(): void;

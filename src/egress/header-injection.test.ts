@@ -61,7 +61,7 @@ describe('headers that the gate adds', () => {
     expect(seen?.request.headers).not.toHaveProperty('x_api_key');
     expect(seen?.request.rawHeaders.filter((name) => name.toLowerCase() === 'x-api-key')).toHaveLength(1);
     expect(JSON.stringify([answer, session.describe()])).not.toContain(VALUE);
-    expect(session.describe()).toMatchObject({ allowed_count: 1, refused_count: 0 });
+    expect(session.describe()).toMatchObject({ allowedCount: 1, refusedCount: 0 });
   });
 
   test('[FL-08] cannot be taken away again by the cell', async () => {
@@ -116,7 +116,7 @@ describe('headers that the gate adds', () => {
     secure.write(`GET / HTTP/1.1\r\nHost: a.example:${PORT}\r\nConnection: close\r\n\r\n`);
     await secure.resume().toArray();
     expect(outside.seen[2]?.request.headers).toEqual({ host: `a.example:${PORT}`, connection: 'close' });
-    expect(session.describe().refused_count).toBe(0);
+    expect(session.describe().refusedCount).toBe(0);
   });
 
   test('[FL-08] are not sent in the clear to the port of TLS', () => {

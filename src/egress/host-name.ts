@@ -1,4 +1,4 @@
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 
 /** Where a program wants to go, in the one form that everything after this compares. */
 export interface Destination {

@@ -36,7 +36,7 @@ describe('a host of which parts are allowed', () => {
     expect(refused.text).toContain('only other paths or methods of this host are allowed');
     expect((await front.ask(`http://b.example:${PORT}/open/x`)).status).toBe(403);
     expect(sent()).toEqual(['GET /open/x?y=/../z', 'POST /open/x']);
-    expect(session.describe()).toMatchObject({ allowed_count: 2, refused_count: 4 });
+    expect(session.describe()).toMatchObject({ allowedCount: 2, refusedCount: 4 });
   });
 
   test('[MC-04] takes rules together with patterns, each for its own', async () => {
@@ -137,7 +137,7 @@ describe('a host of which parts are allowed', () => {
     });
     expect(sent()).toEqual(['GET /open/x', 'POST /open/z']);
     expect(outside.seen[1]?.body).toBe(body);
-    expect(session.describe().allowed_count).toBe(2);
+    expect(session.describe().allowedCount).toBe(2);
   });
 
   test.each([[[OPEN_PATHS]], [[ONLY_GET]]])('[MC-04] cannot be tunnelled to: %j', async (allow) => {
@@ -193,7 +193,7 @@ describe('a host of which parts are allowed', () => {
     const { ended } = await ask();
     // What still allows it does not disturb it.
     session.setAllow([{ ...part, methods: ['GET'] }]);
-    expect(session.describe().refused_count).toBe(0);
+    expect(session.describe().refusedCount).toBe(0);
     session.setAllow([{ ...part, pathPattern: '/b' }]);
     await ended;
     expect(session.describe().refusals).toMatchObject([
@@ -240,7 +240,7 @@ describe('a refusal', () => {
       front.raw('CONNECT me:hunter2@a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n'),
     ]);
     for (const text of texts) expect(text).toMatch(/^HTTP\/1\.1 40[03] /);
-    expect(session.describe().refused_count).toBe(3);
+    expect(session.describe().refusedCount).toBe(3);
     expect(JSON.stringify([lines, session.describe(), texts])).not.toContain('hunter2');
   });
 });

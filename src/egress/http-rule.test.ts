@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import { describeAllowed, ruleFor, whyNoRule } from './http-rule.ts';
 
 const refusal = (facts: Partial<EgressRefusal>): EgressRefusal => ({

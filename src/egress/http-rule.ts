@@ -1,5 +1,5 @@
 import { HTTP_METHODS } from '../wire/permissions.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { Allowed, HttpRule } from './cell-network.ts';
 import { parsePattern } from './host-pattern.ts';
 import { HTTP_PORT, TLS_PORT } from './host-name.ts';

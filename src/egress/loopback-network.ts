@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { HotcellError } from '../core/errors.ts';
-import type { EgressRefusal, EgressReply } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { Allowed, CellNetwork } from './cell-network.ts';
 import { proxyVariables } from './cell-side.ts';
 import type { ProxyKey } from './proxy-key.ts';
 import { MOST_CONNECTIONS } from './relay.ts';
-import type { EgressSession } from './session.ts';
+import type { EgressReport, EgressSession } from './session.ts';
 
 export interface LoopbackParts {
   /** SECURITY: opened with the same key, since everybody on this machine can connect. */
@@ -53,7 +53,7 @@ export class LoopbackNetwork implements CellNetwork {
     return this.#egress.refusalsSince(mark);
   }
 
-  describe(): Omit<EgressReply, 'enabled'> {
+  describe(): EgressReport {
     return this.#egress.describe();
   }
 

@@ -42,7 +42,7 @@ describe('a plain request', () => {
       'content-length': '4',
       connection: 'close',
     });
-    expect(session.describe()).toMatchObject({ allowed_count: 1, refused_count: 0 });
+    expect(session.describe()).toMatchObject({ allowedCount: 1, refusedCount: 0 });
   });
 
   test('[RS-15] may have a body of unknown length, a large one, or none where one is usual', async () => {
@@ -139,7 +139,7 @@ describe('a plain request', () => {
       expect(answer).not.toContain('200 Connection established');
     }
     expect(resolved.filter((name) => name !== 'a.example')).toEqual([]);
-    expect(session.describe().allowed_count).toBeLessThanOrEqual(2);
+    expect(session.describe().allowedCount).toBeLessThanOrEqual(2);
   });
 
   test.each(['Content-Length: 100\r\n\r\npart', 'Transfer-Encoding: chunked\r\n\r\n4\r\npart\r\n'])(

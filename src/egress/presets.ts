@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.ts';
 import type { Allowed } from './cell-network.ts';
-import { EGRESS_PRESETS } from '../wire/egress.ts';
+import { EGRESS_PRESETS } from '../core/host-pattern.ts';
 import { readNpm } from './npm-settings.ts';
 import { readPip } from './pip-settings.ts';
 import { toPattern } from './registry-url.ts';

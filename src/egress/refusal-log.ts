@@ -1,5 +1,5 @@
 import type { Log } from '../core/log.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 
 /** SECURITY: a program can ask for hosts without end. So many refusals are kept of a session, */
 const KEPT = 100;

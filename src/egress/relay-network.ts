@@ -2,10 +2,10 @@ import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
-import type { EgressRefusal, EgressReply } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { Allowed, CellNetwork } from './cell-network.ts';
 import { PROXY_IN_CELL, RELAY, proxyVariables } from './cell-side.ts';
-import type { EgressSession } from './session.ts';
+import type { EgressReport, EgressSession } from './session.ts';
 
 export interface RelayNetworkParts {
   readonly egress: EgressSession;
@@ -82,7 +82,7 @@ export class RelayNetwork implements CellNetwork {
     return this.#egress.refusalsSince(mark);
   }
 
-  describe(): Omit<EgressReply, 'enabled'> {
+  describe(): EgressReport {
     return this.#egress.describe();
   }
 

@@ -26,8 +26,8 @@ describe('a session', () => {
     (await front.secure(`a.example:${outside.tlsPort}`, { servername: 'a.example', ca })).destroy();
     expect(session.describe()).toMatchObject({
       allow: [`a.example:${outside.tlsPort}`],
-      allowed_count: 1,
-      refused_count: 1,
+      allowedCount: 1,
+      refusedCount: 1,
     });
   });
 
@@ -76,7 +76,7 @@ describe('a session', () => {
       expect(await asked).toBe('');
       await until(() => heard.length > 0);
       expect(heard).toEqual(['closed']);
-      expect(session.describe()).toMatchObject({ allowed_count: 0, refused_count: 1 });
+      expect(session.describe()).toMatchObject({ allowedCount: 0, refusedCount: 1 });
     },
   );
 
@@ -90,7 +90,7 @@ describe('a session', () => {
     await front.tunnel('second.example:443');
     expect(session.refusalsSince(mark)).toMatchObject([{ host: 'second.example' }]);
     for (let round = 0; round < 150; round++) await front.tunnel(`n${round}.example:443`);
-    const { refusals, refused_count: count } = session.describe();
+    const { refusals, refusedCount: count } = session.describe();
     expect([count, refusals.length, refusals.at(-1)?.host]).toEqual([152, 100, 'n149.example']);
     expect(session.refusalsSince(mark).length).toBe(100);
     expect(session.refusalsSince(151)).toMatchObject([{ host: 'n149.example' }]);
@@ -113,7 +113,7 @@ describe('a session', () => {
     const otherFront = await outside.front(other);
     expect((await otherFront.tunnel(`a.example:${outside.tlsPort}`)).status).toBe(403);
     (await front.secure(`a.example:${outside.tlsPort}`, { servername: 'a.example', ca })).destroy();
-    expect([session.describe().refused_count, other.describe().allowed_count]).toEqual([0, 0]);
+    expect([session.describe().refusedCount, other.describe().allowedCount]).toEqual([0, 0]);
   });
 
   test('[RS-15] that is closed has no connections any more and takes none', async () => {

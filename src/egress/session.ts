@@ -5,7 +5,7 @@ import { messageOf } from '../core/errors.ts';
 import type { Exec } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
 import { Semaphore } from '../lib/semaphore.ts';
-import type { EgressRefusal, EgressReply } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import { AllowList } from './allow-list.ts';
 import type { Allowed } from './cell-network.ts';
 import type { Dialer } from './dialer.ts';
@@ -34,6 +34,18 @@ export interface EgressSessionParts {
   readonly howToAllow: string;
   readonly injected: InjectedHeaders;
   onClose(session: EgressSession): void;
+}
+
+export interface EgressReport {
+  /** As asked for. */
+  readonly allow: readonly string[];
+  /** What the presets stand for here. */
+  readonly hosts: readonly string[];
+  /** Connections that were let through. */
+  readonly allowedCount: number;
+  readonly refusedCount: number;
+  /** The latest ones. */
+  readonly refusals: readonly EgressRefusal[];
 }
 
 const REQUEST_MS = 30_000;
@@ -81,12 +93,12 @@ export class EgressSession {
     }
   }
 
-  describe(): Omit<EgressReply, 'enabled'> {
+  describe(): EgressReport {
     return {
       allow: this.#allow.map(describeAllowed),
       hosts: [...this.#list.hosts],
-      allowed_count: this.#allowedCount,
-      refused_count: this.#refusals.count,
+      allowedCount: this.#allowedCount,
+      refusedCount: this.#refusals.count,
       refusals: this.#refusals.latest,
     };
   }

@@ -50,7 +50,7 @@ describe('a plain request for https', () => {
     expect((await ask(front, `${URL_OF_A}/open/x`)).status).toBe(403);
     expect((await front.ask(`${URL_OF_A}/secret`, { method: 'POST', headers: HTTPS })).status).toBe(403);
     expect(session.describe()).toMatchObject({
-      allowed_count: 1,
+      allowedCount: 1,
       refusals: [
         { scheme: 'https', method: 'GET', path: '/open/x' },
         { scheme: 'https', method: 'POST', path: '/secret' },
@@ -86,7 +86,7 @@ describe('a plain request for https', () => {
     const answer = await ask(front, `http://${host}:${PORT}/`);
     expect(answer.status).toBe(502);
     expect(answer.text).toMatch(why);
-    expect([outside.seen, session.describe().allowed_count]).toEqual([[], 0]);
+    expect([outside.seen, session.describe().allowedCount]).toEqual([[], 0]);
   });
 
   test.each<[string, (socket: Socket) => void]>([
@@ -170,6 +170,6 @@ describe('a plain request for https', () => {
     session.setAllow([]);
     expect(await second).toMatch(/aborted|socket hang up/);
     await until(() => sockets[1]?.destroyed === true);
-    expect(session.describe().refused_count).toBe(2);
+    expect(session.describe().refusedCount).toBe(2);
   });
 });

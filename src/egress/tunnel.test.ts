@@ -27,7 +27,7 @@ describe('a tunnel', () => {
     expect(Buffer.concat((await secure.toArray()) as Buffer[]).toString()).toBe('hello');
     expect(outside.greeted).toEqual(['a.example']);
     expect(resolved).toEqual(['a.example']);
-    expect(session.describe()).toMatchObject({ allowed_count: 1, refused_count: 0 });
+    expect(session.describe()).toMatchObject({ allowedCount: 1, refusedCount: 0 });
   });
 
   test('[RS-15] is refused for other names, which are not even resolved', async () => {
@@ -41,7 +41,7 @@ describe('a tunnel', () => {
       );
     }
     expect(resolved).toEqual([]);
-    expect(session.describe()).toMatchObject({ allowed_count: 0, refused_count: 5 });
+    expect(session.describe()).toMatchObject({ allowedCount: 0, refusedCount: 5 });
     expect(session.describe().refusals[0]).toMatchObject({
       host: 'b.example',
       port: 443,
@@ -120,7 +120,7 @@ describe('a tunnel', () => {
     const { status, text } = await front.tunnel(`a.example:${port}`);
     expect(status).toBe(502);
     expect(text).toContain('ECONNREFUSED');
-    expect(session.describe()).toMatchObject({ allowed_count: 0, refused_count: 0 });
+    expect(session.describe()).toMatchObject({ allowedCount: 0, refusedCount: 0 });
   });
 });
 
@@ -140,7 +140,7 @@ describe('what is said first in a tunnel', () => {
     const { front, session } = await outside.open([`a.example:${port}`]);
     await expect(front.secure(`a.example:${port}`, { servername, ca })).rejects.toThrow(/unrecognized name/);
     expect(codes(session)).toEqual(['sni_mismatch']);
-    expect(session.describe().allowed_count).toBe(0);
+    expect(session.describe().allowedCount).toBe(0);
     expect(bytes).toBe(0);
   });
 

@@ -120,6 +120,8 @@ export const ERROR_DETAILS: Partial<Record<ErrorCode, string>> = {
   LANGUAGE_UNKNOWN: 'there is no language "cobol"; known: python, ruby',
   SHUTTING_DOWN: 'the server is stopping',
   SESSION_UNKNOWN: 'there is no such session',
+  SESSION_UNREACHABLE:
+    'the session goes on, but this server could not take it over: its record cannot be read',
   SESSION_ENDED: 'the session ended at 2026-01-01T00:30:00.000Z: no request came for 1800 s',
   SESSION_PAUSED: 'the session is paused',
   SESSION_BUSY: 'another command runs in this session',

@@ -21,7 +21,7 @@ function reported(
     { ...USAGE, ...usage },
     { ...CONTEXT, ...context },
   );
-  return [end.reason, exitCode, ok, limitsReached, end.signal, end.killed_by];
+  return [end.reason, exitCode, ok, limitsReached, end.signal, end.killedBy];
 }
 
 const exited = (code: number): ExecOutcome => ({ kind: 'exited', code });

@@ -1,7 +1,8 @@
 import { describeReading, readOutcome, type EndBounds, type EndReason } from '../cells/read-outcome.ts';
 import type { ExecOutcome, Usage } from '../core/exec.ts';
 import type { Limits } from '../core/limits.ts';
-import type { ExecEnd, ExecResult } from '../wire/session-exec.ts';
+import type { LimitReached } from '../core/session-words.ts';
+import type { ExecEnd } from './exec-result.ts';
 
 /** Who asked for the end of a command. */
 export type KilledBy = 'request' | 'session_deleted' | 'session_expired' | 'output_log';
@@ -19,11 +20,11 @@ export interface EndReport {
   readonly end: ExecEnd;
   readonly exitCode: number;
   readonly ok: boolean;
-  readonly limitsReached: ExecResult['limits_reached'];
+  readonly limitsReached: readonly LimitReached[];
 }
 
 /** The exit code of commands of whose end nobody knows more. */
-const UNKNOWN_EXIT_CODE = -1;
+export const UNKNOWN_EXIT_CODE = -1;
 const FULL = 0.99;
 
 /** Nobody ends a command of a session for its output: the log keeps what it can. */
@@ -54,7 +55,7 @@ export function toEndReport(outcome: ExecOutcome, usage: Usage, context: EndCont
       reason: reason === 'exit' && !ok && cause !== undefined ? cause : REASONS[reason],
       message,
       signal: isAsked ? 'SIGTERM' : (reading.signal ?? null),
-      killed_by: null,
+      killedBy: null,
     },
     exitCode,
     ok,
@@ -86,7 +87,7 @@ const KILLED_MESSAGES: Readonly<Record<KilledBy, string>> = {
   output_log: 'killed because its output could not be stored: the disk of the server is full or broken',
 };
 
-function toLimitsReached(outcome: ExecOutcome, usage: Usage, ok: boolean): ExecResult['limits_reached'] {
+function toLimitsReached(outcome: ExecOutcome, usage: Usage, ok: boolean): LimitReached[] {
   const memory =
     usage.reached.includes('memoryBytes') || (outcome.kind === 'limit' && outcome.limit === 'memoryBytes');
   // A full disk is only worth a word when something went wrong.
@@ -104,7 +105,7 @@ export function toLostEnd(
   message: string,
 ): EndReport {
   return {
-    end: { reason, message, signal: null, killed_by: null },
+    end: { reason, message, signal: null, killedBy: null },
     exitCode: UNKNOWN_EXIT_CODE,
     ok: false,
     limitsReached: reason === 'memory' ? ['memory'] : [],
@@ -114,7 +115,7 @@ export function toLostEnd(
 /** The end of a command that was killed, though the cell did not live to say so, or it never began. */
 export function toKilledEnd(by: KilledBy): EndReport {
   return {
-    end: { reason: 'killed', message: KILLED_MESSAGES[by], signal: 'SIGKILL', killed_by: by },
+    end: { reason: 'killed', message: KILLED_MESSAGES[by], signal: 'SIGKILL', killedBy: by },
     exitCode: readOutcome({ kind: 'cancelled' }).exitCode,
     ok: false,
     limitsReached: [],

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { HotcellError } from '../core/errors.ts';
 import { HeadTail } from '../lib/head-tail.ts';
-import type { ExecResult, OutputReply } from '../wire/session-exec.ts';
+import type { OutputPart } from './api.ts';
+import type { ExecResult } from './exec-result.ts';
 import type { ExecSite } from './exec-site.ts';
 import { OutputLog } from './output-log.ts';
 import type { OutputPiece, OutputStream } from './output-records.ts';
-import { toOutputReply } from './output-reply.ts';
+import { readPart } from './output-part.ts';
 
 /** Output up to here is at hand when the command ends, so that most replies read no file. */
 const AT_HAND_BYTES = 16 * 1024;
@@ -13,7 +14,8 @@ const AT_HAND_BYTES = 16 * 1024;
 interface Texts {
   readonly stdout: string;
   readonly stderr: string;
-  readonly output_cut_bytes: number;
+  /** Bytes of both that are in neither. */
+  readonly cutBytes: number;
 }
 
 /** The output of one command: the log, and what makes replies of it. */
@@ -52,7 +54,7 @@ export class ExecOutput {
   /** Of a command that has ended. */
   static recall(execId: string, site: ExecSite, result: ExecResult): ExecOutput {
     const output = new ExecOutput(join(site.outputFolder, execId), site, undefined);
-    const { stdout_bytes: stdoutBytes, stderr_bytes: stderrBytes } = result;
+    const { stdoutBytes, stderrBytes } = result;
     output.#totals = { bytes: stdoutBytes + stderrBytes, stderrBytes };
     output.#atHand = undefined;
     return output;
@@ -99,9 +101,9 @@ export class ExecOutput {
     yield* log.follow(from, signal);
   }
 
-  async read(from: number, limitBytes: number, result: ExecResult | undefined): Promise<OutputReply> {
+  async read(from: number, limitBytes: number, result: ExecResult | undefined): Promise<OutputPart> {
     const log = await this.#open();
-    return toOutputReply({ log, from, limitBytes, result });
+    return readPart({ log, from, limitBytes, result });
   }
 
   /** What a reply shows of both streams once `ended` has come. */
@@ -121,7 +123,7 @@ export class ExecOutput {
     this.#atHand = undefined;
     const stdout = streams.stdout.text(log.bytes - log.stderrBytes);
     const stderr = streams.stderr.text(log.stderrBytes);
-    return { stdout: stdout.text, stderr: stderr.text, output_cut_bytes: stdout.cutBytes + stderr.cutBytes };
+    return { stdout: stdout.text, stderr: stderr.text, cutBytes: stdout.cutBytes + stderr.cutBytes };
   }
 
   finish(): void {

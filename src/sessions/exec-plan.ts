@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { WORKSPACE_IN_CELL } from '../core/cell.ts';
 import type { ExecRequest, TerminalSize } from '../core/exec.ts';
 import { TEMPLATES, toSetupScript } from './templates.ts';
-import type { RuntimeType } from '../wire/sessions.ts';
+import type { RuntimeType } from '../core/session-words.ts';
 
 /** Longer names of folders cannot be entered. */
 const LONGEST_PATH = 4096;
@@ -74,10 +74,10 @@ function toBaseVariables(place: CommandPlace, terminal: TerminalSize | undefined
 
 /** Where a command begins. */
 export function toCwd(
-  wish: { readonly reset_cwd: boolean; readonly cwd?: string | undefined },
+  wish: { readonly resetCwd: boolean; readonly cwd?: string | undefined },
   session: { readonly cwd: string; readonly workspace: string },
 ): string {
-  const from = wish.reset_cwd ? session.workspace : session.cwd;
+  const from = wish.resetCwd ? session.workspace : session.cwd;
   return wish.cwd === undefined ? from : posix.resolve(from, wish.cwd);
 }
 

@@ -1,36 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import * as z from 'zod';
-import { ExecResult } from '../wire/session-exec.ts';
-
-/** `foreground`: one at a time, and the shell's folder counts. */
-const EXEC_KINDS = ['foreground', 'background', 'terminal'] as const;
-export type ExecKind = (typeof EXEC_KINDS)[number];
-
-/** What never changes about a command, beside what stands in columns. */
-const ExecFacts = z.strictObject({
-  timeoutMs: z.number().nullable(),
-  reportChanges: z.boolean(),
-});
-
-const ExecRow = z.object({
-  id: z.string(),
-  session: z.string(),
-  position: z.int(),
-  command: z.string(),
-  kind: z.enum(EXEC_KINDS),
-  started_at: z.number(),
-  deadline: z.number().nullable(),
-  timed_out: z.int().transform((flag) => flag === 1),
-  number: z.int().nullable(),
-  phase: z.enum(['setup', 'command']),
-  output_base: z.int(),
-  facts: z.string().transform((text) => ExecFacts.parse(JSON.parse(text))),
-  result: z
-    .string()
-    .transform((text) => ExecResult.parse(JSON.parse(text)))
-    .nullable(),
-});
-export type ExecRow = z.infer<typeof ExecRow>;
+import type { ExecResult } from './exec-result.ts';
+import { readExec, type ExecFacts, type ExecKind, type ExecRow, type UnreadableExec } from './stored-exec.ts';
 
 export interface NewExec {
   readonly id: string;
@@ -42,7 +12,7 @@ export interface NewExec {
   readonly kind: ExecKind;
   readonly startedAt: number;
   readonly deadline: number | undefined;
-  readonly facts: z.infer<typeof ExecFacts>;
+  readonly facts: ExecFacts;
 }
 
 /** Every statement about commands, prepared once: they are on the way of each command. */
@@ -106,8 +76,8 @@ export class ExecRows {
   }
 
   /** In order of their start. */
-  of(session: string): ExecRow[] {
+  of(session: string): (ExecRow | UnreadableExec)[] {
     const rows = this.#db.prepare('SELECT * FROM execs WHERE session = ? ORDER BY position').all(session);
-    return rows.map((row) => ExecRow.parse(row));
+    return rows.map(readExec);
   }
 }

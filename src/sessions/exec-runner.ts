@@ -3,8 +3,7 @@ import { requireLastingCell, requireLastingExec } from '../core/capabilities.ts'
 import type { Cell } from '../core/cell.ts';
 import { messageOf, toHotcellError } from '../core/errors.ts';
 import type { Exec } from '../core/exec.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
-import type { ChangedFile } from '../wire/session-exec.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import { toKilledEnd, toLostEnd, type EndReport } from './exec-end.ts';
 import {
   toCommandRequest,
@@ -13,10 +12,11 @@ import {
   type CommandPlace,
   type CommandWish,
 } from './exec-plan.ts';
-import type { ExecRow } from './exec-rows.ts';
+import type { ChangedFile } from './exec-result.ts';
 import type { ExecSite } from './exec-site.ts';
 import type { ExecTable } from './exec-table.ts';
 import type { CommandExec } from './session-exec.ts';
+import type { ExecRow } from './stored-exec.ts';
 
 /** What commands need to know of their session, and may change of it. */
 export interface CommandsHost {

@@ -1,8 +1,8 @@
 import { messageOf } from '../core/errors.ts';
 import { ExecOutput } from './exec-output.ts';
-import type { ExecRow } from './exec-rows.ts';
 import type { ExecSite } from './exec-site.ts';
 import { CommandExec } from './session-exec.ts';
+import type { ExecRow, UnreadableExec } from './stored-exec.ts';
 
 /** The commands of a session that are remembered: in memory, in the store, and their output on disk. */
 export class ExecTable {
@@ -11,6 +11,8 @@ export class ExecTable {
   /** In order of their start. */
   readonly #execs = new Map<string, CommandExec>();
   readonly #living = new Set<CommandExec>();
+  /** Ids of commands whose rows cannot be read. */
+  readonly #unreadable = new Set<string>();
   #position = 0;
   #endedDiskBytes = 0;
 
@@ -21,6 +23,11 @@ export class ExecTable {
 
   find(id: string): CommandExec | undefined {
     return this.#execs.get(id);
+  }
+
+  /** It is kept, though nobody can tell what of. */
+  isUnreadable(id: string): boolean {
+    return this.#unreadable.has(id);
   }
 
   all(): CommandExec[] {
@@ -97,11 +104,16 @@ export class ExecTable {
   }
 
   /** What an earlier life of the server has left. */
-  async restore(rows: readonly ExecRow[]): Promise<{ row: ExecRow; exec: CommandExec }[]> {
+  async restore(rows: readonly (ExecRow | UnreadableExec)[]): Promise<{ row: ExecRow; exec: CommandExec }[]> {
     const restored: { row: ExecRow; exec: CommandExec }[] = [];
     for (const row of rows) {
-      const exec = await this.#revive(row);
       this.#position = row.position;
+      if ('problem' in row) {
+        this.#unreadable.add(row.id);
+        this.#site.log.error({ exec: row.id, error: row.problem }, 'exec record unreadable');
+        continue;
+      }
+      const exec = await this.#revive(row);
       this.add(exec);
       if (exec.state === 'ended') {
         this.#living.delete(exec);

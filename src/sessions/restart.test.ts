@@ -22,12 +22,12 @@ describe.each([
   test('[RS-22] sessions are there, commands go on, their output is whole, and waits for nobody', async () => {
     await using desk = new SessionDesk();
     const before = await desk.open();
-    const session = await desk.create(before, { user_id: 'ann' });
+    const session = await desk.create(before, { user: 'ann' });
     desk.host.program = (command) => {
       if (command.text === 'cd sub') command.exit(0, { cwd: '/workspace/shop/sub' });
     };
     const moved = await (await begin(session, 'cd sub')).result;
-    const running = await begin(session, 'long', { timeout_s: 100 });
+    const running = await begin(session, 'long', { timeoutMs: 100_000 });
     const server = await begin(session, 'server', { background: true });
     commandOf(desk, 1).say('before ');
     await vi.waitFor(() => expect(running.outputBytes).toBe(7));
@@ -39,21 +39,21 @@ describe.each([
     const after = await desk.open();
     expect(after.stats()).toMatchObject({ open: 1, adopted: 1 });
     const found = after.find(desk.caller, session.id);
-    expect(found.describe()).toMatchObject({ user_id: 'ann', cwd: '/workspace/shop/sub', state: 'running' });
+    expect(found.describe()).toMatchObject({ user: 'ann', cwd: '/workspace/shop/sub', state: 'running' });
     expect(found.execs().map(({ state }) => state)).toEqual(['ended', 'running', 'running']);
-    expect((await found.findExec(moved.exec_id).reply()).end.reason).toBe('exit');
-    await expect(begin(found, 'next', { on_busy: 'reject' })).rejects.toMatchObject({ code: 'SESSION_BUSY' });
+    expect((await found.findExec(moved.execId).report()).end.reason).toBe('exit');
+    await expect(begin(found, 'next', { onBusy: 'reject' })).rejects.toMatchObject({ code: 'SESSION_BUSY' });
     found.findExec(server.id).write(Buffer.from('still open'));
     expect(commandOf(desk, 2).stdin).toBe('still open');
     commandOf(desk, 1).say('after');
     commandOf(desk, 1).exit(7);
-    expect(await found.findExec(running.id).reply()).toMatchObject({
-      exit_code: 7,
+    expect(await found.findExec(running.id).report()).toMatchObject({
+      exitCode: 7,
       stdout: 'before after',
       stderr: 'between ',
-      duration_ms: 10_000,
+      durationMs: 10_000,
     });
-    await begin(found, 'next', { on_busy: 'reject' });
+    await begin(found, 'next', { onBusy: 'reject' });
     expect(commandOf(desk, 3).request.cwd).toBe('/workspace/shop/sub');
   });
 
@@ -67,10 +67,10 @@ describe.each([
     commandOf(desk, 0).exit(5, { cwd: '/tmp' });
     const after = await desk.open();
     const found = after.find(desk.caller, session.id);
-    const reply = await found.findExec(exec.id).reply();
+    const reply = await found.findExec(exec.id).report();
     expect(reply).toMatchObject({
-      exit_code: 5,
-      stdout_bytes: 100_000,
+      exitCode: 5,
+      stdoutBytes: 100_000,
       cwd: '/tmp',
       end: { reason: 'exit' },
     });
@@ -82,9 +82,9 @@ describe.each([
     await using desk = new SessionDesk();
     const before = await desk.open();
     const session = await desk.create(before);
-    await begin(session, 'in time', { timeout_s: 60, background: true });
-    await begin(session, 'late', { timeout_s: 60, background: true });
-    const stubborn = await begin(session, 'stubborn', { timeout_s: 90, background: true });
+    await begin(session, 'in time', { timeoutMs: 60_000, background: true });
+    await begin(session, 'late', { timeoutMs: 60_000, background: true });
+    const stubborn = await begin(session, 'stubborn', { timeoutMs: 90_000, background: true });
     commandOf(desk, 2).onTerminate = () => {};
     await desk.clock.advance(50 * SECOND);
     await end(desk, before);
@@ -110,7 +110,7 @@ describe.each([
     await using desk = new SessionDesk();
     const before = await desk.open();
     const session = await desk.create(before);
-    await begin(session, 'long', { timeout_s: 60 });
+    await begin(session, 'long', { timeoutMs: 60_000 });
     await desk.clock.advance(50 * SECOND);
     await session.pause();
     await end(desk, before);
@@ -139,7 +139,7 @@ test('[RS-22] a server that stops tells nobody of an end that was none', async (
     for await (const event of goesOn.follow(0, NEVER)) seen.push(event.type);
     seen.push('over');
   })();
-  const replied = endsJustNow.reply();
+  const replied = endsJustNow.report();
   for (const exec of [goesOn, endsJustNow]) void exec.result.then(({ end }) => seen.push(end.reason));
   await Promise.allSettled([before.close(), replied]);
   commandOf(desk, 1).exit(0);
@@ -158,8 +158,8 @@ describe('what is gone', () => {
     await using desk = new SessionDesk();
     const before = await desk.open();
     const [one, other] = [
-      await desk.create(before, { project_id: 'one' }),
-      await desk.create(before, { project_id: 'other' }),
+      await desk.create(before, { project: 'one' }),
+      await desk.create(before, { project: 'other' }),
     ];
     await desk.stop(before);
     for (const cell of desk.host.cells.slice(0, 1)) cell.isGone = true;
@@ -186,7 +186,7 @@ describe('what is gone', () => {
     const found = after.find(desk.caller, session.id);
     const { end, cwd } = await found.findExec(exec.id).result;
     expect([end.reason, cwd]).toEqual(['server_restarted', '/workspace/shop']);
-    await begin(found, 'next', { on_busy: 'reject' });
+    await begin(found, 'next', { onBusy: 'reject' });
   });
 
   test('[RS-22] a driver that cannot serve at present costs no session', async () => {
@@ -206,13 +206,13 @@ describe('what is gone', () => {
   test('[SC-02] a server that dies while it makes or ends a session leaves nothing', async () => {
     await using desk = new SessionDesk();
     const before = await desk.open();
-    const ending = await desk.create(before, { project_id: 'ending' });
+    const ending = await desk.create(before, { project: 'ending' });
     before.store.sessions.beginEnd(ending.id, {
       at: desk.clock.now(),
       reason: 'deleted',
       message: 'deleted on request',
     });
-    const making = await desk.create(before, { project_id: 'making' });
+    const making = await desk.create(before, { project: 'making' });
     const { facts, tenant } = making;
     before.store.sessions.remove(making.id);
     before.store.sessions.begin({ id: making.id, tenant, facts, cwd: '', allow: undefined });
@@ -265,7 +265,7 @@ describe('what is gone', () => {
     const after = await desk.open();
     const found = after.find(desk.caller, session.id).findExec(exec.id);
     command.exit(0);
-    expect((await found.reply()).stdout).toBe('whole torn and more');
+    expect((await found.report()).stdout).toBe('whole torn and more');
     const events: number[] = [];
     for await (const event of found.follow(3, NEVER)) events.push(event.from);
     expect(events).toEqual([3, 19]);

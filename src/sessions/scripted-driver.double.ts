@@ -163,7 +163,7 @@ export class ScriptedDriver implements Driver {
     return this.#hold(inside);
   }
 
-  readonly lasting: LastingCells = {
+  readonly lasting: { -readonly [Name in keyof LastingCells]: LastingCells[Name] } = {
     adopt: (record) => this.#adopt(record),
     reclaim: (_keeper, keep) => this.#reclaimLasting(keep),
   };

@@ -20,17 +20,17 @@ describe('a command', () => {
       env: { HOME: '/workspace/.home', TMPDIR: '/tmp', BASH_ENV: '{guest}/session.bash' },
       verbatim: { argv: ['make'], env: { TOKEN: 'secret' } },
     });
-    expect(await exec.reply()).toMatchObject({
+    expect(await exec.report()).toMatchObject({
       ok: false,
       stdout: 'out\n',
       stderr: 'err\n',
-      exit_code: 3,
+      exitCode: 3,
       cwd: '/workspace/shop',
-      cwd_note: null,
-      stdout_bytes: 4,
-      stderr_bytes: 4,
-      output_cut_bytes: 0,
-      end: { reason: 'exit', message: 'ended with exit code 3', signal: null, killed_by: null },
+      cwdNote: null,
+      stdoutBytes: 4,
+      stderrBytes: 4,
+      cutBytes: 0,
+      end: { reason: 'exit', message: 'ended with exit code 3', signal: null, killedBy: null },
     });
     await begin(session, 'env');
     expect(lastOf(desk).request.verbatim?.env).toEqual({});
@@ -59,7 +59,7 @@ describe('a command', () => {
       cwd: '/workspace/shop/b',
       fallbackCwd: '/workspace/shop/b',
     });
-    await run(undefined, { reset_cwd: true });
+    await run(undefined, { resetCwd: true });
     expect(lastOf(desk).request.cwd).toBe('/workspace/shop');
     for (const hostile of ['relative', '', '/nul\0', `/${'x'.repeat(5000)}`, '/\ud800']) {
       expect(await run(hostile)).toBe('/workspace/shop/a');
@@ -71,7 +71,7 @@ describe('a command', () => {
     const { desk, session } = await made();
     await using _ = desk;
     desk.host.program = (command) => command.exit(0, { cwd: '/workspace/shop', fellBack: true });
-    const { cwd_note: note } = await (await begin(session, 'ls')).result;
+    const { cwdNote: note } = await (await begin(session, 'ls')).result;
     expect(note).toBe('/workspace/shop cannot be entered any more; the command began in /workspace/shop');
   });
 
@@ -94,18 +94,10 @@ describe('a command', () => {
       terminal: { rows: 24, columns: 80 },
       env: { TERM: 'xterm-256color' },
     });
-    expect(
-      session
-        .execs()
-        .map(({ state, background: isBackground, terminal: isTerminal }) => [
-          state,
-          isBackground,
-          isTerminal,
-        ]),
-    ).toEqual([
-      ['running', false, false],
-      ['running', true, false],
-      ['running', false, true],
+    expect(session.execs().map(({ state, kind }) => [state, kind])).toEqual([
+      ['running', 'foreground'],
+      ['running', 'background'],
+      ['running', 'terminal'],
     ]);
   });
 
@@ -123,7 +115,7 @@ describe('a command', () => {
   test('[RS-07] may ask for no more time than the operator grants', async () => {
     const { desk, session } = await made({ ceilings: { timeoutMs: 60_000 } });
     await using _ = desk;
-    await expect(begin(session, 'true', { timeout_s: 61 })).rejects.toMatchObject({
+    await expect(begin(session, 'true', { timeoutMs: 61_000 })).rejects.toMatchObject({
       code: 'LIMIT_TOO_HIGH',
       field: 'timeout_s',
     });
@@ -133,7 +125,7 @@ describe('a command', () => {
     const { desk, session } = await made();
     await using _ = desk;
     desk.host.program = (command) => command.lose(new Error('the command did not start: fork'));
-    const { end, exit_code: code } = await (await begin(session, 'true')).result;
+    const { end, exitCode: code } = await (await begin(session, 'true')).result;
     expect([end, code]).toMatchObject([
       { reason: 'start_failed', message: 'the command did not start: fork' },
       -1,
@@ -157,9 +149,9 @@ describe('the time of a command', () => {
     expect(command.isEnded).toBe(false);
     await desk.clock.advance(0.2 * SECOND);
     expect(command.heard).toEqual(['eof', 'terminate', 'kill wallTimeMs', 'forget']);
-    expect(await exec.reply()).toMatchObject({
+    expect(await exec.report()).toMatchObject({
       ok: false,
-      exit_code: 124,
+      exitCode: 124,
       stdout: 'I will not go',
       end: { reason: 'timeout', message: 'timed out after 600 seconds', signal: 'SIGKILL' },
     });
@@ -168,13 +160,13 @@ describe('the time of a command', () => {
   test('[RS-07] a command that obeys was ended by its timeout all the same', async () => {
     const { desk, session } = await made();
     await using _ = desk;
-    const exec = await begin(session, 'trap "exit 0" TERM; sleep 9', { timeout_s: 1 });
+    const exec = await begin(session, 'trap "exit 0" TERM; sleep 9', { timeoutMs: 1000 });
     const command = lastOf(desk);
     command.onTerminate = () => command.exit(0);
     await desk.clock.advance(SECOND);
     expect(await exec.result).toMatchObject({
       ok: false,
-      exit_code: 124,
+      exitCode: 124,
       end: { reason: 'timeout', signal: 'SIGTERM' },
     });
   });
@@ -182,7 +174,7 @@ describe('the time of a command', () => {
   test('[RS-07] stands still during a pause', async () => {
     const { desk, session } = await made();
     await using _ = desk;
-    await begin(session, 'sleep 9', { timeout_s: 10 });
+    await begin(session, 'sleep 9', { timeoutMs: 10_000 });
     const command = lastOf(desk);
     await desk.clock.advance(9 * SECOND);
     await session.pause();
@@ -225,7 +217,7 @@ describe('two commands at once', () => {
     const { desk, session } = await made({ queue: 1 });
     await using _ = desk;
     await begin(session, 'first');
-    await expect(begin(session, 'second', { on_busy: 'reject' })).rejects.toMatchObject({
+    await expect(begin(session, 'second', { onBusy: 'reject' })).rejects.toMatchObject({
       code: 'SESSION_BUSY',
     });
     const waiting = begin(session, 'second');
@@ -270,18 +262,16 @@ describe('a kill', () => {
     const running = await begin(session, 'running');
     const waiting = begin(session, 'waiting');
     const server = await begin(session, 'server', { background: true });
-    const { killed, exec_ids: ids } = await session.kill();
-    expect(killed).toBe(true);
-    expect(ids).toContain(running.id);
+    expect(await session.kill()).toContain(running.id);
     expect((await running.result).end).toMatchObject({
       reason: 'killed',
-      killed_by: 'request',
+      killedBy: 'request',
       signal: 'SIGKILL',
     });
-    expect((await (await waiting).result).end).toMatchObject({ reason: 'killed', killed_by: 'request' });
+    expect((await (await waiting).result).end).toMatchObject({ reason: 'killed', killedBy: 'request' });
     expect(insideOf(desk).map(({ text }) => text)).toEqual(['running', 'server']);
     expect(server.describe().state).toBe('running');
-    expect(await session.kill()).toEqual({ killed: false, exec_ids: [] });
+    expect(await session.kill()).toEqual([]);
     await session.findExec(server.id).kill();
     expect((await server.result).end.reason).toBe('killed');
   });

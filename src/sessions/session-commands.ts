@@ -1,6 +1,5 @@
 import { HotcellError } from '../core/errors.ts';
-import type { SessionExecRequest } from '../wire/session-exec.ts';
-import type { TerminalRequest } from './api.ts';
+import type { CommandRequest, TerminalRequest } from './api.ts';
 import { toKilledEnd, type KilledBy } from './exec-end.ts';
 import { toCwd } from './exec-plan.ts';
 import { ExecQueue } from './exec-queue.ts';
@@ -25,10 +24,10 @@ export class SessionCommands {
   }
 
   /** Resolves when the command has begun. */
-  async exec(request: SessionExecRequest, signal: AbortSignal): Promise<CommandExec> {
+  async exec(request: CommandRequest, signal: AbortSignal): Promise<CommandExec> {
     const { site } = this.#host;
     this.#host.requireReady();
-    const timeoutMs = toTimeoutMs(request.timeout_s, site);
+    const timeoutMs = toTimeoutMs(request.timeoutMs, site);
     const kind = request.background ? 'background' : 'foreground';
     const exec = new CommandExec({ id: newExecId(), command: request.command, kind, timeoutMs }, site);
     if (request.background) {
@@ -36,7 +35,7 @@ export class SessionCommands {
       await this.#runner.launch(this.#toLaunch(exec, request));
       return exec;
     }
-    if (!(await this.#waitForTurn(exec, request.on_busy, signal))) return exec;
+    if (!(await this.#waitForTurn(exec, request.onBusy, signal))) return exec;
     try {
       await this.#runner.launch(this.#toLaunch(exec, request));
       void exec.result.then(() => this.#queue.leave());
@@ -60,7 +59,7 @@ export class SessionCommands {
     return exec;
   }
 
-  #toLaunch(exec: CommandExec, request: SessionExecRequest): Launch {
+  #toLaunch(exec: CommandExec, request: CommandRequest): Launch {
     const { place, setup } = this.#host;
     return {
       exec,
@@ -72,7 +71,7 @@ export class SessionCommands {
       insists: request.cwd !== undefined,
       stdin: request.stdin,
       keepsInput: request.background && request.stdin === undefined,
-      reportChanges: request.report_changed_files,
+      reportChanges: request.reportChanges,
       setup,
       dotenv: true,
     };
@@ -107,16 +106,15 @@ export class SessionCommands {
   /** After a restart of the server: takes up what the cell still knows, and ends the rest. Returns the last number in use. */
   async restore(isPaused: boolean): Promise<number> {
     const { site, sessionId } = this.#host;
-    let last = 0;
-    for (const { row, exec } of await this.table.restore(site.rows.of(sessionId))) {
-      last = Math.max(last, row.number ?? 0);
+    const rows = site.rows.of(sessionId);
+    for (const { row, exec } of await this.table.restore(rows)) {
       if (exec.state === 'ended') continue;
       this.#runner.resume(row, exec, isPaused);
       if (row.kind === 'foreground' && this.#queue.enter('reject', NEVER) === undefined) {
         void exec.result.then(() => this.#queue.leave());
       }
     }
-    return last;
+    return Math.max(0, ...rows.map(({ number }) => number ?? 0));
   }
 
   /** Ends all commands in the foreground; returns their ids. */
@@ -146,11 +144,11 @@ const BESIDE = {
   dotenv: true,
 } as const;
 
-function toTimeoutMs(seconds: number | undefined, { settings }: ExecSite): number {
-  if (seconds === undefined) return settings.timeoutMs;
+function toTimeoutMs(asked: number | undefined, { settings }: ExecSite): number {
+  if (asked === undefined) return settings.timeoutMs;
   const most = settings.ceilings.timeoutMs;
-  if (seconds * 1000 <= most) return seconds * 1000;
-  throw new HotcellError('LIMIT_TOO_HIGH', `timeout_s: at most ${most / 1000} here, got ${seconds}`, {
+  if (asked <= most) return asked;
+  throw new HotcellError('LIMIT_TOO_HIGH', `timeout_s: at most ${most / 1000} here, got ${asked / 1000}`, {
     field: 'timeout_s',
   });
 }

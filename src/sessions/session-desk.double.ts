@@ -7,9 +7,7 @@ import { SILENT_LOG } from '../core/log.ts';
 import { EgressGate } from '../egress/gate.ts';
 import { networkOpener } from '../egress/open-network.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
-import { CreateSessionRequest } from '../wire/sessions.ts';
-import { SessionExecRequest } from '../wire/session-exec.ts';
-import type { Caller } from './api.ts';
+import type { Caller, CommandRequest, SessionRequest } from './api.ts';
 import type { ScriptedCommand } from './scripted-command.double.ts';
 import { ScriptedDriver, ScriptedHost } from './scripted-driver.double.ts';
 import type { LiveSession } from './session.ts';
@@ -131,9 +129,8 @@ export class SessionDesk {
     await this.driver.close();
   }
 
-  async create(sessions: KeptSessions, request: object = {}): Promise<LiveSession> {
-    const asked = CreateSessionRequest.parse({ project_id: 'shop', runtime_type: 'shell', ...request });
-    const { session_id: id } = await sessions.create(this.caller, asked);
+  async create(sessions: KeptSessions, request: Partial<SessionRequest> = {}): Promise<LiveSession> {
+    const { id } = await sessions.create(this.caller, toSessionRequest(request));
     return sessions.find(this.caller, id);
   }
 
@@ -144,15 +141,27 @@ export class SessionDesk {
   }
 }
 
-export function toExecRequest(command: string, rest: object = {}): SessionExecRequest {
-  return SessionExecRequest.parse({ command, ...rest });
+export function toSessionRequest(rest: Partial<SessionRequest> = {}): SessionRequest {
+  const usual = { network: false, dotenv: false, setup: false, limits: {} };
+  return { project: 'shop', runtime: 'shell', ...usual, ...rest };
+}
+
+export function toExecRequest(command: string, rest: Partial<CommandRequest> = {}): CommandRequest {
+  const usual = {
+    resetCwd: false,
+    env: {},
+    background: false,
+    onBusy: 'wait',
+    reportChanges: false,
+  } as const;
+  return { command, ...usual, ...rest };
 }
 
 /** Begins a command. */
 export function begin(
   session: LiveSession,
   command: string,
-  rest: object = {},
+  rest: Partial<CommandRequest> = {},
 ): ReturnType<LiveSession['exec']> {
   return session.exec(toExecRequest(command, rest), NEVER);
 }
@@ -160,7 +169,7 @@ export function begin(
 /** A desk with one session. */
 export async function made(
   settings: object = {},
-  request: object = {},
+  request: Partial<SessionRequest> = {},
 ): Promise<{ desk: SessionDesk; session: LiveSession }> {
   const desk = new SessionDesk();
   const sessions = await desk.open({ settings });

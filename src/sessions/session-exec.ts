@@ -1,21 +1,14 @@
 import { attend, type ExitEvent } from '../cells/run-to-end.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Exec, TerminalSize } from '../core/exec.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
-import type {
-  ChangedFile,
-  ExecReply,
-  ExecResult,
-  OutputReply,
-  SessionExecReply,
-} from '../wire/session-exec.ts';
-import type { OutputEvent, SessionExec } from './api.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
+import type { ExecReport, ExecState, ExecView, OutputEvent, OutputPart, SessionExec } from './api.ts';
 import { ExecDeadline } from './exec-deadline.ts';
 import { toEndReport, toKilledEnd, toLostEnd, type EndReport, type KilledBy } from './exec-end.ts';
-import type { ExecKind } from './exec-rows.ts';
+import type { ChangedFile, ExecResult } from './exec-result.ts';
 import type { ExecSite } from './exec-site.ts';
 import { ExecOutput } from './exec-output.ts';
-import { toIsoTime } from './iso-time.ts';
+import type { ExecKind } from './stored-exec.ts';
 
 /** What is known of a command before it begins. */
 export interface ExecIdentity {
@@ -52,7 +45,7 @@ export class CommandExec implements SessionExec {
   readonly #settle: (result: ExecResult) => void;
   #startedAt: number;
   #deadlineAt: number | undefined;
-  #state: ExecReply['state'] = 'waiting';
+  #state: ExecState = 'waiting';
   #ended: ExecResult | undefined;
   #running: Exec | undefined;
   #acceptsInput = false;
@@ -78,7 +71,7 @@ export class CommandExec implements SessionExec {
     });
   }
 
-  get state(): ExecReply['state'] {
+  get state(): ExecState {
     return this.#state;
   }
 
@@ -209,20 +202,20 @@ export class CommandExec implements SessionExec {
     this.#deadline.stop();
     const { stderrBytes, bytes } = this.output;
     const result: ExecResult = {
-      exec_id: this.id,
+      execId: this.id,
       ok: report.ok,
-      exit_code: report.exitCode,
+      exitCode: report.exitCode,
       cwd: facts.cwd,
-      cwd_note: facts.cwdNote ?? null,
-      duration_ms: Math.max(0, Math.round((this.#site.clock.now() - this.#startedAt) * 100) / 100),
+      cwdNote: facts.cwdNote ?? null,
+      durationMs: Math.max(0, Math.round((this.#site.clock.now() - this.#startedAt) * 100) / 100),
       end: report.end,
-      limits_reached: report.limitsReached,
-      cpu_time_ms: usage?.cpuMs ?? 0,
-      peak_memory_bytes: usage?.peakMemoryBytes ?? null,
-      stdout_bytes: bytes - stderrBytes,
-      stderr_bytes: stderrBytes,
-      egress_refused: [...facts.refusals],
-      ...(facts.changedFiles === undefined ? {} : { changed_files: [...facts.changedFiles] }),
+      limitsReached: report.limitsReached,
+      cpuTimeMs: usage?.cpuMs ?? 0,
+      peakMemoryBytes: usage?.peakMemoryBytes ?? null,
+      stdoutBytes: bytes - stderrBytes,
+      stderrBytes,
+      egressRefused: [...facts.refusals],
+      ...(facts.changedFiles === undefined ? {} : { changedFiles: [...facts.changedFiles] }),
     };
     const isStored =
       this.#state !== 'running' || this.#store('result', () => this.#site.rows.end(this.id, result));
@@ -248,24 +241,22 @@ export class CommandExec implements SessionExec {
     this.#settle(result);
   }
 
-  describe(): ExecReply {
-    const { kind, command } = this.identity;
+  describe(): ExecView {
+    const { id, kind, command } = this.identity;
     return {
-      exec_id: this.id,
+      id,
       command,
-      background: kind === 'background',
-      terminal: kind === 'terminal',
-      started_at: toIsoTime(this.#startedAt),
-      output_bytes: this.outputBytes,
+      kind,
+      startedAt: this.#startedAt,
+      outputBytes: this.outputBytes,
       state: this.#state,
-      result: this.#ended ?? null,
+      result: this.#ended,
     };
   }
 
-  async reply(): Promise<SessionExecReply> {
+  async report(): Promise<ExecReport> {
     const texts = await this.output.texts(this.result);
-    const result = await this.result;
-    return { ...result, ...texts };
+    return { ...(await this.result), ...texts };
   }
 
   async *follow(from: number, signal: AbortSignal): AsyncGenerator<OutputEvent> {
@@ -281,7 +272,7 @@ export class CommandExec implements SessionExec {
     }
   }
 
-  read(from: number, limitBytes: number): Promise<OutputReply> {
+  read(from: number, limitBytes: number): Promise<OutputPart> {
     return this.output.read(from, limitBytes, this.#ended);
   }
 

@@ -2,19 +2,15 @@ import { randomBytes } from 'node:crypto';
 import type { CellFile } from '../core/cell.ts';
 import type { Clock } from '../core/clock.ts';
 import { HotcellError } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
 import { parseDotenv } from '../lib/dotenv.ts';
-import type { ChangedFile } from '../wire/session-exec.ts';
-import type {
-  ApplyPatchReply,
-  ChangesReply,
-  FsReply,
-  SyncReply,
-  SyncRequest,
-  UploadRequest,
-} from '../wire/session-files.ts';
+import type { PatchedFile, PathContent, SentFile, SyncReport, SyncWish } from '../workspace/files.ts';
+import { toSessionMark } from '../policy/audit-entry.ts';
 import { Snapshot, diffSnapshots } from '../workspace/snapshot.ts';
 import { SyncIndex } from '../workspace/synced-files.ts';
 import type { Workspace } from '../workspace/workspace.ts';
+import type { Changes } from './api.ts';
+import type { ChangedFile } from './exec-result.ts';
 import type { SessionRows } from './session-rows.ts';
 
 const KiB = 1024;
@@ -31,6 +27,7 @@ interface FilesParts {
   readonly workspace: Workspace;
   readonly rows: SessionRows;
   readonly clock: Clock;
+  readonly log: Log;
   readonly readBytes: number;
   /** As it was stored. */
   readonly syncIndex: string | undefined;
@@ -47,24 +44,22 @@ export class SessionFiles {
     this.#parts = parts;
   }
 
-  async upload({ files }: UploadRequest): Promise<{ synced: number }> {
+  async upload(files: readonly SentFile[]): Promise<void> {
     await this.#changing((index) => this.#parts.workspace.write(files.map(toCellFile), index));
-    return { synced: files.length };
   }
 
-  async sync(request: SyncRequest): Promise<SyncReply> {
-    const reply = await this.#parts.workspace.sync(request, this.#openIndex());
+  async sync(wish: SyncWish): Promise<SyncReport> {
+    const report = await this.#parts.workspace.sync(wish, this.#openIndex());
     // What was only compared need not be remembered at once.
-    if (reply.synced + reply.deleted > 0) this.#storeIndex();
-    return reply;
+    if (report.synced + report.deleted > 0) this.#storeIndex();
+    return report;
   }
 
-  async applyPatch(diff: string): Promise<ApplyPatchReply> {
-    const results = await this.#changing((index) => this.#parts.workspace.applyPatch(diff, index));
-    return { success: true, results };
+  applyPatch(diff: string): Promise<PatchedFile[]> {
+    return this.#changing((index) => this.#parts.workspace.applyPatch(diff, index));
   }
 
-  read(path: string): Promise<FsReply> {
+  read(path: string): Promise<PathContent> {
     return this.#parts.workspace.read(path, this.#parts.readBytes);
   }
 
@@ -73,7 +68,7 @@ export class SessionFiles {
   }
 
   /** Without `since`: everything there is. */
-  async changes(since: string | undefined): Promise<ChangesReply> {
+  async changes(since: string | undefined): Promise<Changes> {
     const before = since === undefined ? new Snapshot(new Map()) : this.#findSnapshot(since);
     const snapshot = await this.#parts.workspace.snapshot();
     const changes = diffSnapshots(before, snapshot);
@@ -92,7 +87,8 @@ export class SessionFiles {
   #findSnapshot(cursor: string): Snapshot {
     if (this.#latest?.cursor === cursor) return this.#latest.snapshot;
     const stored = this.#parts.rows.findSnapshot(this.#parts.sessionId, cursor);
-    if (stored !== undefined) return Snapshot.parse(stored);
+    const snapshot = stored === undefined ? undefined : Snapshot.read(stored);
+    if (snapshot !== undefined) return snapshot;
     throw new HotcellError('INVALID_REQUEST', 'since: no cursor of this session, or too old', {
       field: 'since',
       hint: `Leave it out for all files; the last ${SNAPSHOTS_KEPT} cursors are known.`,
@@ -145,9 +141,17 @@ export class SessionFiles {
   }
 
   #openIndex(): SyncIndex {
-    const { syncIndex } = this.#parts;
-    this.#index ??= syncIndex === undefined ? SyncIndex.empty() : SyncIndex.parse(syncIndex);
+    this.#index ??= this.#readIndex() ?? SyncIndex.empty();
     return this.#index;
+  }
+
+  /** What cannot be read is made anew: files are then compared by their content, and what is there stays. */
+  #readIndex(): SyncIndex | undefined {
+    const { syncIndex, sessionId, log } = this.#parts;
+    if (syncIndex === undefined) return undefined;
+    const index = SyncIndex.read(syncIndex);
+    if (index === undefined) log.warn({ session: toSessionMark(sessionId) }, 'sync index unreadable');
+    return index;
   }
 
   #storeIndex(): void {
@@ -155,7 +159,7 @@ export class SessionFiles {
   }
 }
 
-function toCellFile({ path, content, encoding, mode }: UploadRequest['files'][number]): CellFile {
+function toCellFile({ path, content, encoding, mode }: SentFile): CellFile {
   const bytes = Buffer.from(content, encoding);
   if (mode === undefined) return { path, content: bytes };
   return { path, content: bytes, mode: typeof mode === 'string' ? Number.parseInt(mode, 8) : mode };

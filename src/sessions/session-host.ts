@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
 import type { ExecSite } from './exec-site.ts';
-import type { EndReason } from './session-rows.ts';
+import type { EndReason } from '../core/session-words.ts';
 import type { SessionCounters } from './session-stats.ts';
 import type { SessionStore } from './session-store.ts';
 import type { Volumes } from './volumes.ts';

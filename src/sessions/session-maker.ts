@@ -14,7 +14,7 @@ import type { NewSession } from './new-session.ts';
 import { LiveSession } from './session.ts';
 import { SessionFiles } from './session-files.ts';
 import type { SessionHost } from './session-host.ts';
-import type { SessionFacts, SessionRow } from './session-rows.ts';
+import type { SessionFacts, SessionRow } from './stored-session.ts';
 import { TEMPLATES } from './templates.ts';
 
 export interface MakerParts {
@@ -92,7 +92,7 @@ export class SessionMaker {
   /** Takes over a session of the server before us. Throws CELL_LOST when its cell is gone. */
   async adopt(row: SessionRow): Promise<LiveSession> {
     const { driver } = this.#parts;
-    if (row.record === null) throw new HotcellError('CELL_LOST', 'nothing is known of its cell');
+    if (row.record === null) throw new HotcellError('INTERNAL', 'nothing is stored of how to reach its cell');
     const cell = await requireLasting(driver).adopt(row.record, this.#toSpec(row.facts));
     const session = await this.#assemble(
       {
@@ -144,6 +144,7 @@ export class SessionMaker {
       workspace,
       rows: store.sessions,
       clock,
+      log,
       readBytes,
       syncIndex,
     });

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
-import type { EndReason, SessionRow } from './session-rows.ts';
+import type { EndReason } from '../core/session-words.ts';
 import type { SessionStore } from './session-store.ts';
+import type { SessionRow } from './stored-session.ts';
 import type { VolumeHolds } from './volume-holds.ts';
 import type { VolumeKeep } from './volumes.ts';
 

@@ -1,55 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
 import { HotcellError } from '../core/errors.ts';
-import { Limits } from '../core/limits.ts';
-import { END_REASONS, RuntimeType } from '../wire/sessions.ts';
+import type { EndReason } from '../core/session-words.ts';
 import { toIsoTime } from './iso-time.ts';
-
-/** What never changes about a session. */
-const SessionFacts = z.strictObject({
-  project: z.string(),
-  user: z.string().nullable(),
-  runtime: RuntimeType,
-  cellName: z.string(),
-  limits: Limits,
-  volumeKey: z.string(),
-  volumeFolder: z.string().nullable(),
-  volumeOwner: z.int(),
-  /** It was made for this session. */
-  volumeFresh: z.boolean(),
-  dotenv: z.boolean(),
-  setup: z.boolean(),
-  ttlMs: z.number(),
-  createdAt: z.number(),
-});
-export type SessionFacts = z.infer<typeof SessionFacts>;
-
-export type EndReason = (typeof END_REASONS)[number];
-
-/** One session as it is kept. Of `ended` ones only the reason is left. */
-const SessionRow = z.object({
-  id: z.string(),
-  tenant: z.string(),
-  state: z.enum(['creating', 'running', 'paused', 'ending']),
-  facts: z.string().transform((text) => SessionFacts.parse(JSON.parse(text))),
-  cell_id: z.string().nullable(),
-  record: z.string().nullable(),
-  cwd: z.string(),
-  touched_at: z.number(),
-  paused_at: z.number().nullable(),
-  allow: z
-    .string()
-    .transform((text) => z.array(z.string()).parse(JSON.parse(text)))
-    .nullable(),
-  sync_index: z.string().nullable(),
-  end_reason: z.enum(END_REASONS).nullable(),
-});
-export type SessionRow = z.infer<typeof SessionRow>;
+import { readSession, type SessionFacts, type SessionRow, type UnreadableSession } from './stored-session.ts';
 
 const EndedRow = z.object({
   tenant: z.string(),
   ended_at: z.number(),
-  end_reason: z.enum(END_REASONS),
+  end_reason: z.string(),
   end_message: z.string(),
 });
 export type EndedSession = z.infer<typeof EndedRow>;
@@ -146,9 +105,9 @@ export class SessionRows {
   }
 
   /** All that are not over and done with. */
-  living(): SessionRow[] {
+  living(): (SessionRow | UnreadableSession)[] {
     const rows = this.#db.prepare("SELECT * FROM sessions WHERE state <> 'ended'").all();
-    return rows.map((row) => SessionRow.parse(row));
+    return rows.map(readSession);
   }
 
   findEnded(id: string): EndedSession | undefined {

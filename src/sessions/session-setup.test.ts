@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { insideOf, lastOf, made, begin } from './session-desk.double.ts';
 
 const SECOND = 1000;
-const NODE = { runtime_type: 'node', setup: true };
+const NODE = { runtime: 'node', setup: true } as const;
 const isSetup = (text: string): boolean => text.includes('npm install');
 
 describe('a session that asks for the set-up command', () => {
@@ -14,11 +14,11 @@ describe('a session that asks for the set-up command', () => {
       command.exit(0, { cwd: '/workspace/shop/sub' });
     };
     const exec = await begin(session, 'npm test', { env: { CI: '1' }, stdin: 'input' });
-    expect(await exec.reply()).toMatchObject({
+    expect(await exec.report()).toMatchObject({
       ok: true,
       stdout: 'ran\n',
       stderr: 'added 1 package\n',
-      stderr_bytes: 16,
+      stderrBytes: 16,
     });
     const [setup, command, ...others] = insideOf(desk);
     expect(others).toEqual([]);
@@ -35,10 +35,10 @@ describe('a session that asks for the set-up command', () => {
       command.say('no such package\n');
       command.exit(254);
     };
-    const reply = await (await begin(session, 'npm test')).reply();
+    const reply = await (await begin(session, 'npm test')).report();
     expect(reply).toMatchObject({
       ok: false,
-      exit_code: 254,
+      exitCode: 254,
       stdout: '',
       stderr: 'no such package\n',
       end: {
@@ -55,8 +55,8 @@ describe('a session that asks for the set-up command', () => {
     await using _ = desk;
     const killed = await begin(session, 'npm test');
     await killed.kill();
-    expect((await killed.result).end).toMatchObject({ reason: 'killed', killed_by: 'request' });
-    const late = await begin(session, 'npm test', { timeout_s: 5 });
+    expect((await killed.result).end).toMatchObject({ reason: 'killed', killedBy: 'request' });
+    const late = await begin(session, 'npm test', { timeoutMs: 5000 });
     await desk.clock.advance(5 * SECOND);
     expect((await late.result).end.reason).toBe('timeout');
     expect(insideOf(desk).every(({ text }) => isSetup(text))).toBe(true);
@@ -65,7 +65,7 @@ describe('a session that asks for the set-up command', () => {
   test('[RS-19] one time for both: the command has what the set-up left', async () => {
     const { desk, session } = await made({}, NODE);
     await using _ = desk;
-    const exec = await begin(session, 'npm test', { timeout_s: 10 });
+    const exec = await begin(session, 'npm test', { timeoutMs: 10_000 });
     await desk.clock.advance(8 * SECOND);
     lastOf(desk).exit(0);
     await vi.waitFor(() => expect(insideOf(desk)).toHaveLength(2));
@@ -85,7 +85,7 @@ describe('a session that asks for the set-up command', () => {
     lastOf(desk).say('done');
     lastOf(desk).exit(0);
     const found = (await desk.open()).find(desk.caller, session.id);
-    const reply = await found.findExec(exec.id).reply();
+    const reply = await found.findExec(exec.id).report();
     expect(reply).toMatchObject({ ok: false, stderr: 'half done', end: { reason: 'server_restarted' } });
     expect(insideOf(desk)).toHaveLength(1);
   });
@@ -103,7 +103,7 @@ describe('a session that asks for the set-up command', () => {
     lastOf(desk).say('two');
     lastOf(desk).exit(0);
     const found = (await desk.open()).find(desk.caller, session.id);
-    expect(await found.findExec(exec.id).reply()).toMatchObject({
+    expect(await found.findExec(exec.id).report()).toMatchObject({
       ok: true,
       stdout: 'one two',
       stderr: 'set up\n',

@@ -1,5 +1,4 @@
-import type { ExecEnd } from '../wire/session-exec.ts';
-import type { EndReason } from './session-rows.ts';
+import type { EndReason, ExecEndReason } from '../core/session-words.ts';
 
 export interface SessionStats {
   readonly open: number;
@@ -10,7 +9,7 @@ export interface SessionStats {
   readonly ended: Readonly<Partial<Record<EndReason, number>>>;
   readonly runningExecs: number;
   readonly waitingExecs: number;
-  readonly execs: Readonly<Partial<Record<ExecEnd['reason'], number>>>;
+  readonly execs: Readonly<Partial<Record<ExecEndReason, number>>>;
   readonly outputBytes: number;
   readonly uploads: number;
   readonly syncs: number;
@@ -26,7 +25,7 @@ export class SessionCounters {
   syncs = 0;
   egressRefusals = 0;
   readonly ended = new Map<EndReason, number>();
-  readonly execs = new Map<ExecEnd['reason'], number>();
+  readonly execs = new Map<ExecEndReason, number>();
 
   /** Together with what is there at the moment. */
   toStats(now: Pick<SessionStats, 'open' | 'paused' | 'runningExecs' | 'waitingExecs'>): SessionStats {
@@ -40,7 +39,7 @@ export class SessionCounters {
     this.ended.set(reason, (this.ended.get(reason) ?? 0) + 1);
   }
 
-  countExec(reason: ExecEnd['reason']): void {
+  countExec(reason: ExecEndReason): void {
     this.execs.set(reason, (this.execs.get(reason) ?? 0) + 1);
   }
 }

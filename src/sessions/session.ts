@@ -4,18 +4,19 @@ import type { FurnishedCell } from '../cells/furnished-cell.ts';
 import type { CellNetwork } from '../egress/cell-network.ts';
 import { refusedBy } from '../policy/command-rules.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
-import type { EgressReply } from '../wire/egress.ts';
-import type { ExecReply, KillReply, SessionExecRequest } from '../wire/session-exec.ts';
+import type { EndReason } from '../core/session-words.ts';
+import type { EgressReport } from '../egress/session.ts';
+import type { PatchedFile, PathContent, SentFile, SyncReport, SyncWish } from '../workspace/files.ts';
 import type {
-  ApplyPatchReply,
-  ChangesReply,
-  FsReply,
-  SyncReply,
-  SyncRequest,
-  UploadRequest,
-} from '../wire/session-files.ts';
-import type { SessionDetailReply, SessionReply } from '../wire/sessions.ts';
-import type { Session, SessionExec, TerminalRequest } from './api.ts';
+  Changes,
+  CommandRequest,
+  ExecView,
+  Session,
+  SessionDetail,
+  SessionExec,
+  SessionView,
+  TerminalRequest,
+} from './api.ts';
 import { toWorkspacePath } from './exec-plan.ts';
 import type { HelperExecs } from './helper-execs.ts';
 import { SessionCommands } from './session-commands.ts';
@@ -23,8 +24,8 @@ import type { CommandExec } from './session-exec.ts';
 import type { SessionFiles } from './session-files.ts';
 import type { SessionHost } from './session-host.ts';
 import { SessionLife } from './session-life.ts';
-import { toSessionReply } from './session-reply.ts';
-import type { EndReason, SessionFacts } from './session-rows.ts';
+import { toSessionView } from './session-view.ts';
+import type { SessionFacts } from './stored-session.ts';
 
 /** A session that runs: its cell and what belongs to it. */
 export interface SessionParts {
@@ -41,15 +42,6 @@ export interface SessionParts {
   readonly network: CellNetwork | undefined;
   readonly host: SessionHost;
 }
-
-const NO_NETWORK: EgressReply = {
-  enabled: false,
-  allow: [],
-  hosts: [],
-  allowed_count: 0,
-  refused_count: 0,
-  refusals: [],
-};
 
 /** One session, from its creation to its end. */
 export class LiveSession implements Session {
@@ -119,8 +111,8 @@ export class LiveSession implements Session {
     return this.life.expiresAt(this.commands.table);
   }
 
-  describe(): SessionReply {
-    return toSessionReply({
+  describe(): SessionView {
+    return toSessionView({
       id: this.id,
       facts: this.facts,
       isPaused: this.life.isPaused,
@@ -132,7 +124,7 @@ export class LiveSession implements Session {
     });
   }
 
-  async detail(): Promise<SessionDetailReply> {
+  async detail(): Promise<SessionDetail> {
     const { cell } = this.parts;
     const disk = this.#host.volumes.usedBytes(this.facts.volumeKey);
     const [usage, diskBytes] = await Promise.all([cell.usage(), disk]);
@@ -140,10 +132,10 @@ export class LiveSession implements Session {
     return {
       ...this.describe(),
       usage: {
-        cpu_time_ms: usage.cpuMs,
-        memory_bytes: usage.memoryBytes ?? null,
-        processes: usage.processes ?? null,
-        disk_bytes: diskBytes ?? null,
+        cpuMs: usage.cpuMs,
+        memoryBytes: usage.memoryBytes,
+        processes: usage.processes,
+        diskBytes,
         running: running.map(({ id }) => id),
       },
     };
@@ -153,24 +145,24 @@ export class LiveSession implements Session {
     return this.#host.end(this.id, 'deleted', 'deleted on request');
   }
 
-  keepAlive(): SessionReply {
+  keepAlive(): SessionView {
     this.life.touch();
     return this.describe();
   }
 
-  async pause(): Promise<SessionReply> {
+  async pause(): Promise<SessionView> {
     const changed = await this.life.pause(this.commands.table);
     if (changed) this.#audit({ action: 'session.pause', outcome: 'ok' });
     return this.describe();
   }
 
-  async resume(): Promise<SessionReply> {
+  async resume(): Promise<SessionView> {
     const changed = await this.life.resume(this.commands.table);
     if (changed) this.#audit({ action: 'session.resume', outcome: 'ok' });
     return this.describe();
   }
 
-  async exec(request: SessionExecRequest, signal: AbortSignal): Promise<SessionExec> {
+  async exec(request: CommandRequest, signal: AbortSignal): Promise<SessionExec> {
     const { command } = request;
     const variables = Object.keys(request.env);
     this.#requireAllowed(command, variables);
@@ -198,47 +190,51 @@ export class LiveSession implements Session {
     });
   }
 
-  execs(): ExecReply[] {
+  execs(): ExecView[] {
     return this.commands.table.all().map((exec) => exec.describe());
   }
 
   findExec(id: string): CommandExec {
     const exec = this.commands.table.find(id);
     if (exec !== undefined) return exec;
+    if (this.commands.table.isUnreadable(id)) {
+      throw new HotcellError('EXEC_UNKNOWN', `what is stored of ${id} cannot be read`, {
+        hint: 'It is kept as it is. The log of the server says what is wrong; every start tries again.',
+      });
+    }
     throw new HotcellError('EXEC_UNKNOWN', `this session has no command ${JSON.stringify(id)}`);
   }
 
-  async kill(): Promise<KillReply> {
+  async kill(): Promise<string[]> {
     this.life.requireAwake();
     const ids = await this.commands.killForeground();
     for (const exec of ids) this.#audit({ action: 'exec.kill', exec, outcome: 'ok' });
-    return { killed: ids.length > 0, exec_ids: ids };
+    return ids;
   }
 
-  async upload(request: UploadRequest): Promise<{ synced: number }> {
+  async upload(files: readonly SentFile[]): Promise<void> {
     this.life.requireAwake();
-    const reply = await this.parts.files.upload(request);
+    await this.parts.files.upload(files);
     this.#host.counters.uploads++;
-    this.#audit({ action: 'files.write', outcome: 'ok', detail: `${reply.synced} files` });
-    return reply;
+    this.#audit({ action: 'files.write', outcome: 'ok', detail: `${files.length} files` });
   }
 
-  async sync(request: SyncRequest): Promise<SyncReply> {
+  async sync(wish: SyncWish): Promise<SyncReport> {
     this.life.requireAwake();
-    const reply = await this.parts.files.sync(request);
+    const report = await this.parts.files.sync(wish);
     this.#host.counters.syncs++;
-    const { synced, deleted } = reply;
+    const { synced, deleted } = report;
     if (synced + deleted > 0)
       this.#audit({ action: 'files.write', outcome: 'ok', detail: `${synced} files, ${deleted} deleted` });
-    return reply;
+    return report;
   }
 
-  async changes(since: string | undefined): Promise<ChangesReply> {
+  async changes(since: string | undefined): Promise<Changes> {
     this.life.requireAwake();
     return this.parts.files.changes(since);
   }
 
-  async read(path: string): Promise<FsReply> {
+  async read(path: string): Promise<PathContent> {
     this.life.requireAwake();
     return this.parts.files.read(path);
   }
@@ -248,19 +244,18 @@ export class LiveSession implements Session {
     return Promise.resolve(this.parts.files.archive());
   }
 
-  async applyPatch(diff: string): Promise<ApplyPatchReply> {
+  async applyPatch(diff: string): Promise<PatchedFile[]> {
     this.life.requireAwake();
-    const reply = await this.parts.files.applyPatch(diff);
-    this.#audit({ action: 'files.write', outcome: 'ok', detail: `${reply.results.length} files patched` });
-    return reply;
+    const patched = await this.parts.files.applyPatch(diff);
+    this.#audit({ action: 'files.write', outcome: 'ok', detail: `${patched.length} files patched` });
+    return patched;
   }
 
-  egress(): EgressReply {
-    const { network } = this.parts;
-    return network === undefined ? NO_NETWORK : { enabled: true, ...network.describe() };
+  egress(): EgressReport | undefined {
+    return this.parts.network?.describe();
   }
 
-  async setEgress(allow: readonly string[]): Promise<EgressReply> {
+  async setEgress(allow: readonly string[]): Promise<EgressReport> {
     const { network } = this.parts;
     if (network === undefined) {
       throw new HotcellError('INVALID_REQUEST', 'the session was made without a network', {
@@ -270,17 +265,17 @@ export class LiveSession implements Session {
     network.setAllow(allow);
     this.#host.store.sessions.setAllow(this.id, allow);
     this.#audit({ action: 'egress.change', outcome: 'ok', detail: allow.join(' ') });
-    return Promise.resolve(this.egress());
+    return Promise.resolve(network.describe());
   }
 
   #onEnded(exec: CommandExec): void {
     const { result } = exec.describe();
-    if (result === null) return;
-    const { end, exit_code: code } = result;
+    if (result === undefined) return;
+    const { end, exitCode: code } = result;
     this.life.touch();
-    this.#ranOutOfMemory = result.limits_reached.includes('memory');
+    this.#ranOutOfMemory = result.limitsReached.includes('memory');
     this.#host.counters.countExec(end.reason);
-    this.#host.counters.egressRefusals += result.egress_refused.length;
+    this.#host.counters.egressRefusals += result.egressRefused.length;
     const outcome = end.reason === 'exit' ? `exit ${code}` : end.reason;
     this.#audit({ action: 'exec.end', exec: exec.id, outcome });
   }

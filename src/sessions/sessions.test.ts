@@ -2,8 +2,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
-import { CreateSessionRequest } from '../wire/sessions.ts';
-import { SessionDesk, begin } from './session-desk.double.ts';
+import type { SessionRequest } from './api.ts';
+import { SessionDesk, begin, toSessionRequest } from './session-desk.double.ts';
 
 const MINUTE = 60_000;
 const MiB = 1024 * 1024;
@@ -12,21 +12,21 @@ describe('a new session', () => {
   test('[RS-01] [RS-13] [RS-14] is a lasting cell with the defaults, a volume of its project, and no network', async () => {
     await using desk = new SessionDesk();
     const sessions = await desk.open();
-    const session = await desk.create(sessions, { runtime_type: 'node', user_id: 'ann' });
-    const { session_id: id, ...shown } = session.describe();
+    const session = await desk.create(sessions, { runtime: 'node', user: 'ann' });
+    const { id, ...shown } = session.describe();
     expect(id).toMatch(/^session_[0-9a-f]{32}$/);
     expect(shown).toMatchObject({
-      workspace_path: '/workspace/shop',
-      project_id: 'shop',
-      user_id: 'ann',
-      runtime_type: 'node',
+      workspace: '/workspace/shop',
+      project: 'shop',
+      user: 'ann',
+      runtime: 'node',
       state: 'running',
       cwd: '/workspace/shop',
       network: [],
-      limits: { cpus: 1, memory_mb: 2048, disk_mb: 512, processes: 64 },
-      workspace_storage: 'volume',
-      default_command: 'npm test',
-      expires_soon: false,
+      limits: { cpus: 1, memoryBytes: 2048 * MiB, diskBytes: 512 * MiB, processes: 64 },
+      storage: 'volume',
+      defaultCommand: 'npm test',
+      expiresSoon: false,
     });
     const [cell] = desk.host.cells;
     expect(cell?.spec).toMatchObject({
@@ -38,28 +38,30 @@ describe('a new session', () => {
       limits: { cpus: 1, memoryBytes: 2048 * MiB, diskBytes: 512 * MiB, processes: 64 },
     });
     expect(cell?.all[0]?.request.argv.slice(4)).toEqual(['/workspace/shop', '/workspace/.home']);
-    expect(session.egress()).toMatchObject({ enabled: false });
+    expect(session.egress()).toBeUndefined();
     await expect(session.setEgress(['example.org'])).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
-    expect((await session.detail()).usage).toMatchObject({ disk_bytes: 4096, running: [] });
+    expect((await session.detail()).usage).toMatchObject({ diskBytes: 4096, running: [] });
   });
 
   test('[RS-14] no two tenants, users or projects share a volume; sessions of one project do', async () => {
     await using desk = new SessionDesk();
     const sessions = await desk.open();
-    const folder = async (request: object, caller = desk.caller): Promise<string | undefined> => {
-      const asked = CreateSessionRequest.parse({ runtime_type: 'shell', ...request });
-      await sessions.create(caller, asked);
+    const folder = async (
+      request: Partial<SessionRequest>,
+      caller = desk.caller,
+    ): Promise<string | undefined> => {
+      await sessions.create(caller, toSessionRequest(request));
       return desk.host.cells.at(-1)?.spec.workspace?.folder;
     };
     const folders = [
-      await folder({ project_id: 'shop' }),
-      await folder({ project_id: 'shop', user_id: 'ann' }),
-      await folder({ project_id: 'shop', user_id: 'bob' }),
-      await folder({ project_id: 'annshop' }),
-      await folder({ project_id: 'shop' }, desk.stranger),
+      await folder({ project: 'shop' }),
+      await folder({ project: 'shop', user: 'ann' }),
+      await folder({ project: 'shop', user: 'bob' }),
+      await folder({ project: 'annshop' }),
+      await folder({ project: 'shop' }, desk.stranger),
     ];
     expect(new Set(folders).size).toBe(5);
-    expect(await folder({ project_id: 'shop', user_id: 'ann' })).toBe(folders[1]);
+    expect(await folder({ project: 'shop', user: 'ann' })).toBe(folders[1]);
   });
 
   test('[RS-13] may ask for less and, up to the ceilings, for more', async () => {
@@ -67,14 +69,22 @@ describe('a new session', () => {
     const sessions = await desk.open({
       settings: { ceilings: { cpus: 2, memoryBytes: 4096 * MiB, ttlMs: 60 * MINUTE } },
     });
-    const session = await desk.create(sessions, { limits: { cpus: 2, memory_mb: 64 }, ttl_s: 60 });
-    expect(session.describe().limits).toEqual({ cpus: 2, memory_mb: 64, disk_mb: 512, processes: 64 });
+    const session = await desk.create(sessions, {
+      limits: { cpus: 2, memoryBytes: 64 * MiB },
+      ttlMs: 60_000,
+    });
+    expect(session.describe().limits).toEqual({
+      cpus: 2,
+      memoryBytes: 64 * MiB,
+      diskBytes: 512 * MiB,
+      processes: 64,
+    });
     for (const [request, field] of [
       [{ limits: { cpus: 3 } }, 'limits.cpus'],
-      [{ limits: { memory_mb: 4097 } }, 'limits.memory_mb'],
-      [{ limits: { disk_mb: 1_000_000 } }, 'limits.disk_mb'],
+      [{ limits: { memoryBytes: 4097 * MiB } }, 'limits.memory_mb'],
+      [{ limits: { diskBytes: 1_000_000 * MiB } }, 'limits.disk_mb'],
       [{ limits: { processes: 2000 } }, 'limits.processes'],
-      [{ ttl_s: 3601 }, 'ttl_s'],
+      [{ ttlMs: 3_601_000 }, 'ttl_s'],
     ] as const) {
       await expect(desk.create(sessions, request)).rejects.toMatchObject({ code: 'LIMIT_TOO_HIGH', field });
     }
@@ -88,7 +98,7 @@ describe('a new session', () => {
       if (++taken > 6) throw new HotcellError('RATE_LIMITED', 'too many');
     };
     const sessions = await desk.open({ settings: { max: 3 }, rateLimit: { take } });
-    const ask = CreateSessionRequest.parse({ project_id: 'shop', runtime_type: 'shell' });
+    const ask = toSessionRequest();
     const poor = { tenant: { name: 'poor', quotas: { sessions: 1 } } };
     const both = await Promise.allSettled([sessions.create(poor, ask), sessions.create(poor, ask)]);
     expect(both).toMatchObject([{ status: 'fulfilled' }, { reason: { code: 'QUOTA_EXCEEDED' } }]);
@@ -172,7 +182,7 @@ describe('the end of a session', () => {
     expect(readdirSync(outputs)).toHaveLength(1);
     const [refused] = await Promise.allSettled([waiting, session.destroy(), session.destroy()]);
     expect(refused).toMatchObject({ reason: { code: 'SESSION_ENDED' } });
-    expect((await running.result).end).toMatchObject({ reason: 'killed', killed_by: 'session_deleted' });
+    expect((await running.result).end).toMatchObject({ reason: 'killed', killedBy: 'session_deleted' });
     expect(desk.host.alive).toEqual([]);
     expect(desk.volumes.events).toEqual(['reclaim all but 0', 'make', 'release dependencies']);
     expect(readdirSync(outputs)).toEqual([]);
@@ -198,9 +208,9 @@ describe('the end of a session', () => {
     const sessions = await desk.open();
     const { id } = await desk.create(sessions);
     await desk.clock.advance(28 * MINUTE);
-    expect(sessions.list(desk.caller)[0]?.expires_soon).toBe(true);
+    expect(sessions.list(desk.caller)[0]?.expiresSoon).toBe(true);
     sessions.find(desk.caller, id);
-    expect(sessions.list(desk.caller)[0]?.expires_soon).toBe(false);
+    expect(sessions.list(desk.caller)[0]?.expiresSoon).toBe(false);
     await desk.clock.advance(29 * MINUTE);
     expect(sessions.stats().open).toBe(1);
     await desk.clock.advance(2 * MINUTE);
@@ -215,7 +225,7 @@ describe('the end of a session', () => {
   test('[RS-18] a running command is life, and so is who looks at a terminal; a terminal alone is not', async () => {
     await using desk = new SessionDesk();
     const sessions = await desk.open({ settings: { timeoutMs: 100 * MINUTE } });
-    const session = await desk.create(sessions, { ttl_s: 600 });
+    const session = await desk.create(sessions, { ttlMs: 600_000 });
     await begin(session, 'long', { background: true });
     await desk.clock.advance(50 * MINUTE);
     expect(sessions.stats().open).toBe(1);

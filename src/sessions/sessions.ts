@@ -1,21 +1,20 @@
 import type { Clock } from '../core/clock.ts';
-import { requireLasting } from '../core/capabilities.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
 import type { Holding } from '../policy/quotas.ts';
 import { requireQuota } from '../policy/quotas.ts';
-import { Semaphore } from '../lib/semaphore.ts';
-import type { CreateSessionRequest, SessionReply } from '../wire/sessions.ts';
-import type { Caller, Sessions } from './api.ts';
+import type { EndReason } from '../core/session-words.ts';
+import type { Caller, SessionRequest, Sessions, SessionView } from './api.ts';
 import { toWorkspacePath } from './exec-plan.ts';
 import { toNewSession, type NewSession } from './new-session.ts';
 import type { LiveSession } from './session.ts';
 import type { SessionHost } from './session-host.ts';
 import { SessionMaker } from './session-maker.ts';
 import { SessionRemains } from './session-remains.ts';
-import { toEndedError, type EndReason, type SessionRow } from './session-rows.ts';
+import { SessionRestorer } from './session-restorer.ts';
+import { toEndedError } from './session-rows.ts';
 import { SessionCounters, type SessionStats } from './session-stats.ts';
 import { SessionStore, toStoreError } from './session-store.ts';
 import type { SessionsOptions } from './sessions-options.ts';
@@ -44,6 +43,7 @@ export class KeptSessions implements Sessions, SessionHost {
   readonly #maker: SessionMaker;
   readonly #holds: VolumeHolds;
   readonly #remains: SessionRemains;
+  readonly #restorer: SessionRestorer;
   readonly #live = new Map<string, LiveSession>();
   /** What sessions that are being made will hold. */
   readonly #making = new Map<string, Making>();
@@ -70,9 +70,24 @@ export class KeptSessions implements Sessions, SessionHost {
       readBytes: settings.readBytes,
       caBundle,
     });
+    this.#restorer = new SessionRestorer({
+      store,
+      driver,
+      maker: this.#maker,
+      holds: this.#holds,
+      remains: this.#remains,
+      log,
+      adopting: settings.adopting,
+      now: () => clock.now(),
+      onAdopted: (session) => {
+        this.#keep(session);
+        this.counters.adopted++;
+      },
+      onLost: (reason) => this.counters.countEnd(reason),
+    });
   }
 
-  /** Opens the store and takes over what the last server left. Throws SESSIONS_UNAVAILABLE. */
+  /** Opens the store and takes over what the last server left. Throws SESSIONS_UNAVAILABLE, DATA_TOO_NEW. */
   static async open(options: SessionsOptions): Promise<KeptSessions> {
     const store = SessionStore.open(options.dir);
     const sessions = new KeptSessions(options, store);
@@ -107,9 +122,9 @@ export class KeptSessions implements Sessions, SessionHost {
     if (this.#isClosed) throw new HotcellError('SHUTTING_DOWN', 'the server is stopping');
   }
 
-  async create({ tenant }: Caller, request: CreateSessionRequest): Promise<SessionReply> {
+  async create({ tenant }: Caller, request: SessionRequest): Promise<SessionView> {
     this.requireOpen();
-    const { project_id: project, user_id: user } = request;
+    const { project, user } = request;
     this.#options.rateLimit.take({ tenant: tenant.name, user, project });
     const asked = toNewSession(
       { tenant: tenant.name, settings: this.#options.settings, now: this.clock.now() },
@@ -181,13 +196,13 @@ export class KeptSessions implements Sessions, SessionHost {
 
   #requireRoom(): void {
     const { max } = this.#options.settings;
-    if (this.#live.size + this.#making.size < max) return;
+    if (this.#live.size + this.#making.size + this.#restorer.unreachableCount < max) return;
     throw new HotcellError('TOO_BUSY', `this server has ${max} sessions already`, {
       retryAfterSeconds: FULL_RETRY_S,
     });
   }
 
-  list({ tenant }: Caller): SessionReply[] {
+  list({ tenant }: Caller): SessionView[] {
     const own = [...this.#live.values()].filter((session) => session.tenant === tenant.name);
     return own.map((session) => session.describe());
   }
@@ -202,6 +217,8 @@ export class KeptSessions implements Sessions, SessionHost {
       session.life.touch();
       return session;
     }
+    const unreachable = this.#restorer.whyUnreachable(id, tenant.name);
+    if (unreachable !== undefined) throw unreachable;
     const ended = this.store.sessions.findEnded(id);
     if (ended?.tenant === tenant.name) throw toEndedError(ended);
     throw new HotcellError('SESSION_UNKNOWN', 'there is no such session');
@@ -266,40 +283,10 @@ export class KeptSessions implements Sessions, SessionHost {
     this.store.sessions.forgetEnded(now - endedMs, endedMax);
   }
 
-  /** Takes over what runs, ends what is gone, and removes what nobody knows. */
   async #restore(): Promise<void> {
-    const { driver, settings, bootId } = this.#options;
     if (!this.store.isNew) await this.volumes.prepare();
-    const lostReason = this.store.noteBoot(bootId) ? 'host_restarted' : 'cell_lost';
-    const rows = this.store.sessions.living();
-    const permits = new Semaphore(settings.adopting);
-    for (const { state, facts } of rows) if (state !== 'creating') this.#holds.keep(facts.volumeKey);
-    await Promise.all(rows.map((row) => permits.run(() => this.#restoreOne(row, lostReason))));
-    const kept = [...this.#live.values()].map(({ parts }) => parts.cell.id);
-    await requireLasting(driver).reclaim(this.store.keeper, new Set(kept));
-    for (const row of rows) if (row.state === 'creating') await this.#remains.forgetUnborn(row);
-    await this.volumes.reclaim(this.#holds.keys());
-  }
-
-  async #restoreOne(row: SessionRow, lostReason: 'host_restarted' | 'cell_lost'): Promise<void> {
-    const { log } = this.#options;
-    if (row.state === 'creating') return;
-    if (row.state === 'ending') {
-      await this.#remains.remove(row.id, row.facts.volumeKey, row.end_reason ?? 'cell_lost');
-      return;
-    }
-    try {
-      this.#keep(await this.#maker.adopt(row));
-      this.counters.adopted++;
-    } catch (error) {
-      const { code, message } = toHotcellError(error);
-      // A driver that cannot serve at present says nothing about its cells.
-      if (code === 'DRIVER_UNAVAILABLE') throw error;
-      log.warn({ session: toSessionMark(row.id), error: message }, 'a session is gone since the last start');
-      this.store.sessions.beginEnd(row.id, { at: this.clock.now(), reason: lostReason, message });
-      await this.#remains.remove(row.id, row.facts.volumeKey, lostReason);
-      this.counters.countEnd(lostReason);
-    }
+    const isOtherBoot = this.store.noteBoot(this.#options.bootId);
+    await this.#restorer.restore(isOtherBoot ? 'host_restarted' : 'cell_lost');
   }
 
   stats(): SessionStats {

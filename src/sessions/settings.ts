@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { LONGEST_TIME_MS } from '../core/limits.ts';
-import { HostPattern } from '../wire/egress.ts';
-import { LONGEST_TIMEOUT_S } from '../wire/session-exec.ts';
+import { HostPattern } from '../core/host-pattern.ts';
+import { LONGEST_TIMEOUT_S } from '../core/session-words.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -122,3 +122,5 @@ export const SessionSettings = z.strictObject({
     .describe('sessions that are taken over at once after a restart'),
 });
 export type SessionSettings = z.infer<typeof SessionSettings>;
+
+export const DEFAULT_SESSION_SETTINGS: SessionSettings = SessionSettings.parse({});

@@ -1,5 +1,5 @@
 import type { CellImage } from '../core/cell.ts';
-import type { RuntimeType } from '../wire/sessions.ts';
+import type { RuntimeType } from '../core/session-words.ts';
 
 /** What a kind of project needs. */
 export interface Template {

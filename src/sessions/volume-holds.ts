@@ -8,6 +8,7 @@ export class VolumeHolds {
   readonly #volumes: Volumes;
   readonly #counts = new Map<string, number>();
   readonly #turns = new Map<string, Promise<unknown>>();
+  #keepsAll = false;
 
   constructor(volumes: Volumes) {
     this.#volumes = volumes;
@@ -26,6 +27,11 @@ export class VolumeHolds {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
   }
 
+  /** A session uses one of them, and nobody knows which. */
+  keepAll(): void {
+    this.#keepsAll = true;
+  }
+
   release(key: string, keep: VolumeKeep): Promise<void> {
     return this.#inTurn(key, async () => {
       const left = (this.#counts.get(key) ?? 1) - 1;
@@ -34,8 +40,13 @@ export class VolumeHolds {
         return;
       }
       this.#counts.delete(key);
-      await this.#volumes.release(key, keep);
+      if (!this.#keepsAll) await this.#volumes.release(key, keep);
     });
+  }
+
+  /** After a restart: lets go of every volume that nobody uses. */
+  async reclaim(): Promise<void> {
+    if (!this.#keepsAll) await this.#volumes.reclaim(this.keys());
   }
 
   /** Keys in use. */

@@ -1,8 +1,7 @@
 import * as z from 'zod';
+import { EXEC_END_REASONS, LIMITS_REACHED, LONGEST_TIMEOUT_S } from '../core/session-words.ts';
 import { EgressRefusal } from './egress.ts';
 import { Encoding, PlainText, Text, Variables, isBase64 } from './text.ts';
-
-export const LONGEST_TIMEOUT_S = 7 * 24 * 3600;
 
 /** Body of `POST /v1/sessions/{id}/exec`. */
 export const SessionExecRequest = z.strictObject({
@@ -31,21 +30,6 @@ export const SessionExecRequest = z.strictObject({
   report_changed_files: z.boolean().default(false).describe('tell which files it changed'),
 });
 export type SessionExecRequest = z.infer<typeof SessionExecRequest>;
-
-const EXEC_END_REASONS = [
-  'exit',
-  'signal',
-  'timeout',
-  'memory',
-  'processes',
-  'disk',
-  'killed',
-  'cell_lost',
-  'server_restarted',
-  'start_failed',
-] as const;
-
-const LIMITS_REACHED = ['memory', 'processes', 'disk'] as const;
 
 /** How a command ended. */
 export const ExecEnd = z.object({

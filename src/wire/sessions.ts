@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { LONGEST_TIME_MS } from '../core/limits.ts';
+import { HostPattern } from '../core/host-pattern.ts';
+import { RUNTIME_TYPES } from '../core/session-words.ts';
 import { Receipt } from './execute.ts';
-import { HostPattern } from './egress.ts';
 
 /** Names of projects and users end up in paths of the cell, so they have few characters. */
 const Name = z
@@ -11,7 +12,6 @@ const Name = z
     'has 1 to 64 letters, digits, _, - and ., and begins with neither - nor .',
   );
 
-export const RUNTIME_TYPES = ['node', 'python', 'shell'] as const;
 export const RuntimeType = z.enum(RUNTIME_TYPES);
 export type RuntimeType = z.infer<typeof RuntimeType>;
 
@@ -46,15 +46,6 @@ export const CreateSessionRequest = z.strictObject({
   limits: SessionLimits.prefault({}).describe("what it may use; the operator's defaults unless given"),
 });
 export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>;
-
-export const END_REASONS = [
-  'deleted',
-  'expired',
-  'cell_lost',
-  'memory',
-  'host_restarted',
-  'create_failed',
-] as const;
 
 /** One session, as create, list and read show it. */
 export const SessionReply = z.object({

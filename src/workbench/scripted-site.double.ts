@@ -218,7 +218,7 @@ export class ScriptedSite {
       port: 4321,
       isReady: true,
       untilReady: () => Promise.resolve(),
-      describe: () => ({ allow: [], hosts: [], allowed_count: 0, refused_count: 0, refusals: [] }),
+      describe: () => ({ allow: [], hosts: [], allowedCount: 0, refusedCount: 0, refusals: [] }),
       reachable: () => [],
       setAllow: (next) => this.allowed.push(next),
       mark: () => 0,

@@ -1,6 +1,6 @@
-import type { ApplyPatchReply } from '../wire/session-files.ts';
 import { applyHunks } from './apply-hunks.ts';
 import { MUST_BE_MISSING, commitBatch, type Step } from './batch.ts';
+import type { PatchedFile } from './files.ts';
 import type { FilesGuest } from './files-guest.ts';
 import { parsePatch, patchRefused, type FilePatch } from './patch.ts';
 import { requirePath, requirePlainFile, requireWritable } from './path-rules.ts';
@@ -13,11 +13,7 @@ const MOST_FILES = 1000;
 const STATUSES = { modify: 'applied', create: 'created', delete: 'deleted' } as const;
 
 /** All of the diff, or nothing: also when a file changes between our look at it and the end. */
-export async function patchFiles(
-  guest: FilesGuest,
-  diff: string,
-  index?: SyncIndex,
-): Promise<ApplyPatchReply['results']> {
+export async function patchFiles(guest: FilesGuest, diff: string, index?: SyncIndex): Promise<PatchedFile[]> {
   const patches = parsePatch(diff);
   if (patches.length > MOST_FILES) throw patchRefused(`a diff may have at most ${MOST_FILES} files`);
   for (const { path } of patches) requirePath(path, 'diff');

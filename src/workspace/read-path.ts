@@ -1,17 +1,17 @@
 import { isUtf8 } from 'node:buffer';
 import { HotcellError } from '../core/errors.ts';
-import type { FsReply } from '../wire/session-files.ts';
 import type { FileKind, FileState } from './file-state.ts';
+import type { PathContent } from './files.ts';
 import type { FilesGuest } from './files-guest.ts';
 import { aboutPath } from './guest-refusal.ts';
 import { getFiles, receiveFolders } from './look.ts';
 import { requirePath, requirePlainFile } from './path-rules.ts';
 
 const MOST_ENTRIES = 10_000;
-type Entry = Extract<FsReply, { kind: 'folder' }>['entries'][number];
+type Entry = Extract<PathContent, { kind: 'folder' }>['entries'][number];
 
 /** A file with its content, or a folder with its entries. `.` is the workspace itself. */
-export async function readPath(guest: FilesGuest, path: string, limitBytes: number): Promise<FsReply> {
+export async function readPath(guest: FilesGuest, path: string, limitBytes: number): Promise<PathContent> {
   if (path === '.') return listFolder(guest, path);
   requirePath(path, 'path');
   const { state, content } = await readFile(guest, path, limitBytes);
@@ -64,7 +64,7 @@ export async function readFiles(
   });
 }
 
-async function listFolder(guest: FilesGuest, path: string): Promise<FsReply> {
+async function listFolder(guest: FilesGuest, path: string): Promise<PathContent> {
   const limit = Buffer.alloc(4);
   limit.writeUInt32BE(MOST_ENTRIES);
   const entries: Entry[] = [];

@@ -1,11 +1,10 @@
 import * as z from 'zod';
 import { HotcellError } from '../core/errors.ts';
-import type { ChangesReply } from '../wire/session-files.ts';
+import { storedJson } from '../lib/stored-json.ts';
+import type { FileChange } from './files.ts';
 import type { FilesGuest } from './files-guest.ts';
 import { GuestRefusal } from './guest-refusal.ts';
 import { receiveFolders } from './look.ts';
-
-export type FileChange = ChangesReply['changes'][number];
 
 /** Folders full of what tools make and can make again; changes in them are not told. */
 export const IGNORED_FOLDERS = [
@@ -32,7 +31,7 @@ interface SeenFile {
   readonly mode: number;
 }
 
-const Stored = z.strictObject({
+const Stored = z.object({
   version: z.literal(1),
   files: z.array(z.tuple([z.string(), z.string(), z.int(), z.int()])),
 });
@@ -45,11 +44,13 @@ export class Snapshot {
     this.files = files;
   }
 
-  static parse(text: string): Snapshot {
-    const { files } = Stored.parse(JSON.parse(text));
+  /** Undefined for what cannot be read. */
+  static read(text: string): Snapshot | undefined {
+    const { data } = storedJson(Stored).safeParse(text);
+    if (data === undefined) return undefined;
     return new Snapshot(
       new Map(
-        files.map(([path, stamp, size, mode]) => [
+        data.files.map(([path, stamp, size, mode]) => [
           path,
           { stamp: Buffer.from(stamp, 'base64').toString('latin1'), size, mode },
         ]),

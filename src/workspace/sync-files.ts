@@ -1,8 +1,8 @@
 import { createHash, hash, type Hash } from 'node:crypto';
 import { HotcellError } from '../core/errors.ts';
-import type { SyncReply, SyncRequest } from '../wire/session-files.ts';
 import { commitBatch, type Step } from './batch.ts';
 import { isYoung, type FileState } from './file-state.ts';
+import type { SyncReport, SyncWish } from './files.ts';
 import type { FilesGuest } from './files-guest.ts';
 import { getFiles, statFiles } from './look.ts';
 import { requireApart, requirePath, requireWritable } from './path-rules.ts';
@@ -18,11 +18,7 @@ interface Wanted {
 }
 
 /** Makes the workspace like the client's files, as far as their content is known. */
-export async function syncFiles(
-  guest: FilesGuest,
-  request: SyncRequest,
-  index: SyncIndex,
-): Promise<SyncReply> {
+export async function syncFiles(guest: FilesGuest, request: SyncWish, index: SyncIndex): Promise<SyncReport> {
   for (const [at, { path }] of request.files.entries()) requirePath(path, `files[${at}].path`);
   const wanted = toWanted(request);
   const paths = wanted.map(({ path }) => path);
@@ -60,7 +56,7 @@ export async function syncFiles(
   };
 }
 
-function toWanted({ files }: SyncRequest): Wanted[] {
+function toWanted({ files }: SyncWish): Wanted[] {
   return files.map(({ path, content, encoding, mode, hash: given }, at) => {
     const bytes = content === undefined ? undefined : Buffer.from(content, encoding);
     const found = bytes === undefined ? given : hash('sha256', bytes, 'hex');

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { storedJson } from '../lib/stored-json.ts';
 import type { FileState } from './file-state.ts';
 
 export interface IndexEntry {
@@ -11,7 +12,7 @@ export interface IndexEntry {
   readonly isBrought: boolean;
 }
 
-const Stored = z.strictObject({
+const Stored = z.object({
   version: z.literal(1),
   files: z.array(z.tuple([z.string(), z.string(), z.string(), z.boolean(), z.boolean()])),
   folders: z.array(z.string()),
@@ -32,13 +33,15 @@ export class SyncIndex {
     return new SyncIndex(new Map(), new Set());
   }
 
-  static parse(text: string): SyncIndex {
-    const { files, folders } = Stored.parse(JSON.parse(text));
-    const entries = files.map(([path, hash, stamp, isYoung, isBrought]) => {
+  /** Undefined for what cannot be read. */
+  static read(text: string): SyncIndex | undefined {
+    const { data } = storedJson(Stored).safeParse(text);
+    if (data === undefined) return undefined;
+    const entries = data.files.map(([path, hash, stamp, isYoung, isBrought]) => {
       const entry = { hash, stamp: Buffer.from(stamp, 'base64').toString('latin1'), isYoung, isBrought };
       return [path, entry] as const;
     });
-    return new SyncIndex(new Map(entries), new Set(folders));
+    return new SyncIndex(new Map(entries), new Set(data.folders));
   }
 
   toText(): string {

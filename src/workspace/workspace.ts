@@ -1,8 +1,8 @@
 import type { CellFile } from '../core/cell.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import { Semaphore } from '../lib/semaphore.ts';
-import type { ApplyPatchReply, FsReply, SyncReply, SyncRequest } from '../wire/session-files.ts';
 import { archiveFiles } from './archive.ts';
+import type { PatchedFile, PathContent, SyncReport, SyncWish } from './files.ts';
 import { FilesGuest } from './files-guest.ts';
 import { patchFiles } from './patch-files.ts';
 import { readPath } from './read-path.ts';
@@ -49,16 +49,16 @@ export class Workspace {
   }
 
   /** Updates the index too. */
-  sync(request: SyncRequest, index: SyncIndex): Promise<SyncReply> {
-    return this.#changes.run(() => syncFiles(this.#guest, request, index));
+  sync(wish: SyncWish, index: SyncIndex): Promise<SyncReport> {
+    return this.#changes.run(() => syncFiles(this.#guest, wish, index));
   }
 
   /** All or nothing. With an index, what it writes counts as brought by a client. */
-  applyPatch(diff: string, index?: SyncIndex): Promise<ApplyPatchReply['results']> {
+  applyPatch(diff: string, index?: SyncIndex): Promise<PatchedFile[]> {
     return this.#changes.run(() => patchFiles(this.#guest, diff, index));
   }
 
-  read(path: string, limitBytes: number): Promise<FsReply> {
+  read(path: string, limitBytes: number): Promise<PathContent> {
     return readPath(this.#guest, path, limitBytes);
   }
 

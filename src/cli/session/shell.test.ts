@@ -52,7 +52,7 @@ test('[RS-20] coming back to a shell shows what it said meanwhile; its end is ou
   await expect.poll(terminal.shown, PATIENT).toContain('said before');
   expect(exec.calls).toContainEqual(['resize', { rows: 33, columns: 111 }]);
   exec.print('stdout', 'line\nfeed');
-  exec.end({ exit_code: 7, ok: false });
+  exec.end({ exitCode: 7, ok: false });
   await terminal.closed;
   expect(terminal.shown()).toContain('code=7');
   // A line feed alone goes down only; it does not become a new line.

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { EgressRequest } from '../../wire/egress.ts';
 import { makeRequestParser } from '../request-problems.ts';
 import { requireNoQuery } from './life-routes.ts';
+import { toEgressReply } from './render-session.ts';
 import type { SessionDoor } from './session-door.ts';
 
 const parseBody = makeRequestParser(EgressRequest);
@@ -10,10 +11,10 @@ const parseBody = makeRequestParser(EgressRequest);
 export function addEgressRoutes(app: FastifyInstance, door: SessionDoor): void {
   app.get('/v1/sessions/:id/egress', (request) => {
     requireNoQuery(request);
-    return door.find(request).egress();
+    return toEgressReply(door.find(request).egress());
   });
   app.put('/v1/sessions/:id/egress', (request) => {
     requireNoQuery(request);
-    return door.find(request).setEgress(parseBody(request.body).allow);
+    return door.find(request).setEgress(parseBody(request.body).allow).then(toEgressReply);
   });
 }

@@ -3,6 +3,7 @@ import type { Log } from '../../core/log.ts';
 import type { OutputEvent, SessionExec } from '../../sessions/api.ts';
 import { HEARTBEAT_FRAME, type EventFrames } from './event-frames.ts';
 import { OutputPieces } from './output-pieces.ts';
+import { toExecResult } from './render-exec.ts';
 import { takingTurns } from './taking-turns.ts';
 
 interface StreamOptions {
@@ -55,7 +56,7 @@ function* framesOf(event: OutputEvent, { pieces, frames }: Framing): Generator<s
       return;
     case 'exit':
       yield* flushed(pieces, frames);
-      yield frames.exit(event.result, event.from);
+      yield frames.exit(toExecResult(event.result), event.from);
   }
 }
 

@@ -17,6 +17,13 @@ import { makeQueryParser, numberText } from '../request-query.ts';
 import { DATA_FRAMES, NAMED_FRAMES } from './event-frames.ts';
 import { toEventStream } from './event-stream.ts';
 import { requireNoFields, requireNoQuery } from './life-routes.ts';
+import {
+  toCommandRequest,
+  toExecReply,
+  toKillReply,
+  toOutputReply,
+  toSessionExecReply,
+} from './render-exec.ts';
 import type { SessionDoor } from './session-door.ts';
 
 const MiB = 1024 * 1024;
@@ -44,7 +51,7 @@ export function addExecRoutes(app: FastifyInstance, door: SessionDoor): void {
   );
   app.get('/v1/sessions/:id/execs', (request): ExecsReply => {
     requireNoQuery(request);
-    return { execs: door.find(request).execs() };
+    return { execs: door.find(request).execs().map(toExecReply) };
   });
   app.get('/v1/sessions/:id/execs/:exec_id', async (request, reply) => {
     const { wait_s: waitSeconds = 0 } = parseWait(request);
@@ -52,7 +59,7 @@ export function addExecRoutes(app: FastifyInstance, door: SessionDoor): void {
     if (waitSeconds > 0) {
       await untilEnded(exec, { waitMs: waitSeconds * 1000, signal: door.streams.signalOf(reply.raw) });
     }
-    return exec.describe();
+    return toExecReply(exec.describe());
   });
   // Without HEAD, which would follow the output to throw it away.
   app.get('/v1/sessions/:id/execs/:exec_id/output', { exposeHeadRoute: false }, (request, reply) =>
@@ -79,7 +86,7 @@ export function addExecRoutes(app: FastifyInstance, door: SessionDoor): void {
   app.post('/v1/sessions/:id/kill', (request) => {
     requireNoQuery(request);
     requireNoFields(request.body);
-    return door.find(request).kill();
+    return door.find(request).kill().then(toKillReply);
   });
 }
 
@@ -88,18 +95,18 @@ async function beginExec(door: SessionDoor, request: FastifyRequest, reply: Fast
   const body = parseExec(request.body);
   refuseReplay(request);
   const signal = door.streams.signalOf(reply.raw);
-  const exec = await door.find(request).exec(body, signal);
+  const exec = await door.find(request).exec(toCommandRequest(body), signal);
   if (body.stream || wantsEvents(request)) return sendEvents(door, reply, { exec, from: 0, format, signal });
   if (body.background) {
     return reply.code(202).send({ exec_id: exec.id, state: 'running' } satisfies BackgroundReply);
   }
-  return unlessAborted(exec.reply(), { exec, signal });
+  return toSessionExecReply(await unlessAborted(exec.report(), { exec, signal }));
 }
 
 async function kill(exec: SessionExec): Promise<KillReply> {
   const killed = exec.describe().state !== 'ended';
   if (killed) await exec.kill();
-  return { killed, exec_ids: killed ? [exec.id] : [] };
+  return toKillReply(killed ? [exec.id] : []);
 }
 
 /** Clients that reconnect by sending the same request again would run the command twice. */
@@ -111,10 +118,10 @@ function refuseReplay({ headers }: FastifyRequest): void {
   });
 }
 
-function readOutput(door: SessionDoor, request: FastifyRequest, reply: FastifyReply): unknown {
+async function readOutput(door: SessionDoor, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { from = 0, limit, format } = parseOutput(request);
   const exec = door.findExec(request);
-  if (!wantsEvents(request)) return exec.read(from, limit);
+  if (!wantsEvents(request)) return toOutputReply(await exec.read(from, limit));
   // The header comes from a client that reconnects to the same address, so it knows better than the query.
   const lastEventId = parseLastEventId(request.headers)['last-event-id'];
   const signal = door.streams.signalOf(reply.raw);

@@ -82,7 +82,7 @@ test('[RS-05] the data form is what simple clients parse', async () => {
   server.sessions.session.onExec = (exec) => {
     exec.print('stdout', 'one\ntwo\r\n');
     exec.cut(5);
-    exec.end({ changed_files: [{ path: 'a', change: 'added', size: 1, content: 'x' }] });
+    exec.end({ changedFiles: [{ path: 'a', change: 'added', size: 1, content: 'x' }] });
   };
   using connection = await openExec(server, { command: 'x' }, { query: '?format=data' });
   await connection.ended;
@@ -119,7 +119,7 @@ test('[RS-05] whoever reconnects with Last-Event-ID gets what it missed, while i
   exec.print('stderr', 'three ');
   using second = await openOutput(server, { headers: { 'last-event-id': lost.parser.lastEventId } });
   await expect.poll(() => second.events.length).toBe(3);
-  exec.end({ exit_code: 7 });
+  exec.end({ exitCode: 7 });
   await second.ended;
   expect(second.events.map(({ data }) => data).slice(1, 3)).toEqual(['two ', 'three ']);
   expect(second.events[0]).toMatchObject({ type: 'start', lastEventId: '4' });

@@ -2,7 +2,12 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import * as z from 'zod';
 import { messageOf } from '../../core/errors.ts';
-import { ApplyPatchRequest, SyncRequest, UploadRequest } from '../../wire/session-files.ts';
+import {
+  ApplyPatchRequest,
+  SyncRequest,
+  UploadRequest,
+  type ApplyPatchReply,
+} from '../../wire/session-files.ts';
 import { PlainText } from '../../wire/text.ts';
 import { makeRequestParser } from '../request-problems.ts';
 import { makeQueryParser } from '../request-query.ts';
@@ -20,7 +25,9 @@ export function addFileRoutes(app: FastifyInstance, door: SessionDoor): void {
   const large = { bodyLimit: door.bodyLimitBytes };
   app.post('/v1/sessions/:id/upload', large, (request) => {
     requireNoQuery(request);
-    return door.find(request).upload(parseUpload(request.body));
+    const { files } = parseUpload(request.body);
+    const written = door.find(request).upload(files);
+    return written.then(() => ({ synced: files.length }));
   });
   app.post('/v1/sessions/:id/sync', large, (request) => {
     requireNoQuery(request);
@@ -28,7 +35,8 @@ export function addFileRoutes(app: FastifyInstance, door: SessionDoor): void {
   });
   app.post('/v1/sessions/:id/apply_patch', large, (request) => {
     requireNoQuery(request);
-    return door.find(request).applyPatch(parsePatch(request.body).diff);
+    const patched = door.find(request).applyPatch(parsePatch(request.body).diff);
+    return patched.then((results): ApplyPatchReply => ({ success: true, results }));
   });
   app.get('/v1/sessions/:id/changes', (request) => door.find(request).changes(parseSince(request).since));
   app.get('/v1/sessions/:id/fs', (request) => door.find(request).read(parsePath(request).path));
@@ -39,7 +47,7 @@ export function addFileRoutes(app: FastifyInstance, door: SessionDoor): void {
     const archive = Readable.from(await session.archive(), { objectMode: false });
     // The client sees a cut connection; why it was cut stands here.
     archive.once('error', (error) => door.log.error({ error: messageOf(error) }, 'archive was cut'));
-    const name = `${session.describe().project_id}.tar`;
+    const name = `${session.describe().project}.tar`;
     return reply
       .type('application/x-tar')
       .header('content-disposition', `attachment; filename="${name}"`)

@@ -4,6 +4,7 @@ import type { Session } from '../../sessions/api.ts';
 import { CreateSessionRequest, type DestroyReply, type SessionsReply } from '../../wire/sessions.ts';
 import { makeQueryParser } from '../request-query.ts';
 import { makeRequestParser } from '../request-problems.ts';
+import { toSessionDetailReply, toSessionReply, toSessionRequest } from './render-session.ts';
 import type { SessionDoor } from './session-door.ts';
 
 const parseCreate = makeRequestParser(CreateSessionRequest);
@@ -19,12 +20,13 @@ export function requireNoFields(body: unknown): void {
 export function addCollectionRoutes(app: FastifyInstance, door: SessionDoor): void {
   app.post('/v1/sessions', async (request, reply) => {
     requireNoQuery(request);
-    const created = await door.sessions.create(door.callerOf(request), parseCreate(request.body));
-    return reply.code(201).send(created);
+    const asked = toSessionRequest(parseCreate(request.body));
+    const created = await door.sessions.create(door.callerOf(request), asked);
+    return reply.code(201).send(toSessionReply(created));
   });
   app.get('/v1/sessions', (request): SessionsReply => {
     requireNoQuery(request);
-    return { sessions: door.sessions.list(door.callerOf(request)) };
+    return { sessions: door.sessions.list(door.callerOf(request)).map(toSessionReply) };
   });
 }
 
@@ -32,7 +34,7 @@ export function addCollectionRoutes(app: FastifyInstance, door: SessionDoor): vo
 export function addLifeRoutes(app: FastifyInstance, door: SessionDoor): void {
   app.get('/v1/sessions/:id', (request) => {
     requireNoQuery(request);
-    return door.find(request).detail();
+    return door.find(request).detail().then(toSessionDetailReply);
   });
   app.delete('/v1/sessions/:id', (request) => {
     requireNoQuery(request);
@@ -42,17 +44,17 @@ export function addLifeRoutes(app: FastifyInstance, door: SessionDoor): void {
   app.post('/v1/sessions/:id/keep-alive', (request) => {
     requireNoQuery(request);
     requireNoFields(request.body);
-    return door.find(request).keepAlive();
+    return toSessionReply(door.find(request).keepAlive());
   });
   app.post('/v1/sessions/:id/pause', (request) => {
     requireNoQuery(request);
     requireNoFields(request.body);
-    return door.find(request).pause();
+    return door.find(request).pause().then(toSessionReply);
   });
   app.post('/v1/sessions/:id/resume', (request) => {
     requireNoQuery(request);
     requireNoFields(request.body);
-    return door.find(request).resume();
+    return door.find(request).resume().then(toSessionReply);
   });
 }
 

@@ -1,14 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { OutputEvent, SessionExec } from '../../sessions/api.ts';
-import type { ExecReply, ExecResult, OutputReply, SessionExecReply } from '../../wire/session-exec.ts';
-import { EXEC_RESULT_EXAMPLE, EXEC_STATE_EXAMPLE } from './openapi-session-examples.ts';
+import type { ExecReport, ExecView, OutputEvent, OutputPart, SessionExec } from '../../sessions/api.ts';
+import type { ExecResult } from '../../sessions/exec-result.ts';
+import type { ExecKind } from '../../sessions/stored-exec.ts';
+
+/** What the example of the documents says, in the words of the use case. */
+export const EXEC_RESULT: ExecResult = {
+  execId: 'exec_1',
+  ok: true,
+  exitCode: 0,
+  cwd: '/workspace/proj_abc123',
+  cwdNote: null,
+  durationMs: 1234,
+  end: { reason: 'exit', message: 'it ended by itself', signal: null, killedBy: null },
+  limitsReached: [],
+  cpuTimeMs: 900,
+  peakMemoryBytes: 52_428_800,
+  stdoutBytes: 9,
+  stderrBytes: 0,
+  egressRefused: [],
+};
 
 /** A command whose output and end a test decides. What was asked of it stands in `calls`. */
 export class ScriptedExec implements SessionExec {
   readonly id: string;
   readonly calls: unknown[][] = [];
-  readonly background: boolean;
-  readonly terminal: boolean;
+  readonly kind: ExecKind;
   readonly #events: OutputEvent[] = [];
   readonly #ended = Promise.withResolvers<ExecResult>();
   #changed = Promise.withResolvers<void>();
@@ -20,10 +36,9 @@ export class ScriptedExec implements SessionExec {
   /** What a call of this name throws. */
   failing: Readonly<Record<string, Error>> = {};
 
-  constructor(id: string, { background = false, terminal = false } = {}) {
+  constructor(id: string, kind: ExecKind = 'foreground') {
     this.id = id;
-    this.background = background;
-    this.terminal = terminal;
+    this.kind = kind;
   }
 
   get result(): Promise<ExecResult> {
@@ -53,7 +68,7 @@ export class ScriptedExec implements SessionExec {
   }
 
   end(changes: Partial<ExecResult> = {}): void {
-    const result = { ...EXEC_RESULT_EXAMPLE, exec_id: this.id, ...changes };
+    const result = { ...EXEC_RESULT, execId: this.id, ...changes };
     this.#result = result;
     this.#add({ type: 'exit', from: this.#bytes, result });
     this.#ended.resolve(result);
@@ -65,26 +80,25 @@ export class ScriptedExec implements SessionExec {
     this.#changed = Promise.withResolvers();
   }
 
-  describe(): ExecReply {
-    const { id: exec_id, background, terminal } = this;
+  describe(): ExecView {
     return {
-      ...EXEC_STATE_EXAMPLE,
-      exec_id,
-      background,
-      terminal,
-      output_bytes: this.#bytes,
+      id: this.id,
+      command: 'npm test',
+      kind: this.kind,
+      startedAt: Date.parse('2026-01-01T12:00:00.000Z'),
+      outputBytes: this.#bytes,
       state: this.#result === undefined ? 'running' : 'ended',
-      result: this.#result ?? null,
+      result: this.#result,
     };
   }
 
-  async reply(): Promise<SessionExecReply> {
+  async report(): Promise<ExecReport> {
     const result = await this.result;
     const textOf = (stream: string): string =>
       this.#events
         .map((event) => (event.type === stream && 'bytes' in event ? String(event.bytes) : ''))
         .join('');
-    return { ...result, stdout: textOf('stdout'), stderr: textOf('stderr'), output_cut_bytes: 0 };
+    return { ...result, stdout: textOf('stdout'), stderr: textOf('stderr'), cutBytes: 0 };
   }
 
   async *follow(from: number, signal: AbortSignal): AsyncGenerator<OutputEvent> {
@@ -108,9 +122,9 @@ export class ScriptedExec implements SessionExec {
     }
   }
 
-  read(from: number, limitBytes: number): Promise<OutputReply> {
+  read(from: number, limitBytes: number): Promise<OutputPart> {
     this.#call('read', from, limitBytes);
-    return Promise.resolve({ from, next: this.#bytes, chunks: [], cut: [], result: this.#result ?? null });
+    return Promise.resolve({ from, next: this.#bytes, chunks: [], cut: [], result: this.#result });
   }
 
   write(bytes: Uint8Array): void {
@@ -127,7 +141,7 @@ export class ScriptedExec implements SessionExec {
 
   kill(): Promise<void> {
     this.#call('kill');
-    this.end({ ok: false, exit_code: 137 });
+    this.end({ ok: false, exitCode: 137 });
     return Promise.resolve();
   }
 

@@ -1,16 +1,22 @@
 import { HotcellError } from '../../core/errors.ts';
-import type { Caller, Session, Sessions, TerminalRequest } from '../../sessions/api.ts';
-import type { EgressReply } from '../../wire/egress.ts';
-import type { ExecReply, KillReply, SessionExecRequest } from '../../wire/session-exec.ts';
 import type {
-  ApplyPatchReply,
-  ChangesReply,
-  FsReply,
-  SyncReply,
-  SyncRequest,
-  UploadRequest,
-} from '../../wire/session-files.ts';
-import type { CreateSessionRequest, SessionDetailReply, SessionReply } from '../../wire/sessions.ts';
+  Caller,
+  Changes,
+  CommandRequest,
+  EgressReport,
+  ExecView,
+  PatchedFile,
+  PathContent,
+  SentFile,
+  Session,
+  SessionDetail,
+  SessionRequest,
+  Sessions,
+  SessionView,
+  SyncReport,
+  SyncWish,
+  TerminalRequest,
+} from '../../sessions/api.ts';
 import {
   CHANGES_EXAMPLE,
   EGRESS_EXAMPLE,
@@ -22,6 +28,41 @@ import {
 } from './openapi-session-examples.ts';
 import { ScriptedExec } from './scripted-exec.double.ts';
 
+const MiB = 1024 * 1024;
+
+/** What the examples of the documents say, in the words of the use case. */
+const VIEW: SessionView = {
+  id: SESSION_EXAMPLE.session_id,
+  project: 'proj_abc123',
+  user: null,
+  runtime: 'node',
+  state: 'running',
+  workspace: '/workspace/proj_abc123',
+  cwd: '/workspace/proj_abc123',
+  createdAt: Date.parse(SESSION_EXAMPLE.created_at),
+  expiresAt: Date.parse(SESSION_EXAMPLE.expires_at),
+  expiresSoon: false,
+  network: [],
+  limits: { cpus: 1, memoryBytes: 2048 * MiB, diskBytes: 512 * MiB, processes: 64 },
+  storage: 'volume',
+  defaultCommand: 'npm test',
+  isolation: SESSION_EXAMPLE.isolation,
+};
+
+const DETAIL: SessionDetail = {
+  ...VIEW,
+  usage: {
+    cpuMs: 812.5,
+    memoryBytes: 41_943_040,
+    processes: 3,
+    diskBytes: 1_048_576,
+    running: SESSION_DETAIL_EXAMPLE.usage.running,
+  },
+};
+
+const { allow, hosts, refusals } = EGRESS_EXAMPLE;
+const EGRESS: EgressReport = { allow, hosts, allowedCount: 2, refusedCount: 1, refusals };
+
 /** The one session that there is. */
 export const SESSION = 'session_1';
 
@@ -29,19 +70,19 @@ export const SESSION = 'session_1';
 export class ScriptedSessions implements Sessions {
   readonly session = new ScriptedSession();
   readonly callers: string[] = [];
-  readonly created: CreateSessionRequest[] = [];
+  readonly created: SessionRequest[] = [];
   /** What the next calls throw. */
   failure: Error | undefined;
 
-  create(caller: Caller, request: CreateSessionRequest): Promise<SessionReply> {
+  create(caller: Caller, request: SessionRequest): Promise<SessionView> {
     this.#meet(caller);
     this.created.push(request);
-    return Promise.resolve({ ...SESSION_EXAMPLE, session_id: SESSION });
+    return Promise.resolve({ ...VIEW, id: SESSION });
   }
 
-  list(caller: Caller): SessionReply[] {
+  list(caller: Caller): SessionView[] {
     this.#meet(caller);
-    return [SESSION_EXAMPLE];
+    return [VIEW];
   }
 
   find(caller: Caller, id: string): Session {
@@ -69,32 +110,32 @@ export class ScriptedSession implements Session {
     yield await Promise.resolve(Buffer.from('a tar'));
   };
 
-  describe(): SessionReply {
-    return SESSION_EXAMPLE;
+  describe(): SessionView {
+    return VIEW;
   }
 
-  detail(): Promise<SessionDetailReply> {
-    return this.#answer(SESSION_DETAIL_EXAMPLE, 'detail');
+  detail(): Promise<SessionDetail> {
+    return this.#answer(DETAIL, 'detail');
   }
 
   async destroy(): Promise<void> {
     await this.#answer(undefined, 'destroy');
   }
 
-  keepAlive(): SessionReply {
+  keepAlive(): SessionView {
     this.#call('keepAlive');
-    return SESSION_EXAMPLE;
+    return VIEW;
   }
 
-  pause(): Promise<SessionReply> {
-    return this.#answer({ ...SESSION_EXAMPLE, state: 'paused' as const }, 'pause');
+  pause(): Promise<SessionView> {
+    return this.#answer({ ...VIEW, state: 'paused' as const }, 'pause');
   }
 
-  resume(): Promise<SessionReply> {
-    return this.#answer(SESSION_EXAMPLE, 'resume');
+  resume(): Promise<SessionView> {
+    return this.#answer(VIEW, 'resume');
   }
 
-  async exec(request: SessionExecRequest, signal: AbortSignal): Promise<ScriptedExec> {
+  async exec(request: CommandRequest, signal: AbortSignal): Promise<ScriptedExec> {
     this.#call('exec', request);
     const exec = this.addExec({ background: request.background });
     await this.onExec(exec, signal);
@@ -108,13 +149,16 @@ export class ScriptedSession implements Session {
   }
 
   /** A command that runs and says nothing yet. */
-  addExec(options: { background?: boolean; terminal?: boolean } = {}): ScriptedExec {
-    const exec = new ScriptedExec(`exec_${this.commands.size + 1}`, options);
+  addExec({ background = false, terminal = false } = {}): ScriptedExec {
+    const exec = new ScriptedExec(
+      `exec_${this.commands.size + 1}`,
+      terminal ? 'terminal' : background ? 'background' : 'foreground',
+    );
     this.commands.set(exec.id, exec);
     return exec;
   }
 
-  execs(): ExecReply[] {
+  execs(): ExecView[] {
     return [...this.commands.values()].map((exec) => exec.describe());
   }
 
@@ -124,23 +168,23 @@ export class ScriptedSession implements Session {
     return exec;
   }
 
-  kill(): Promise<KillReply> {
-    return this.#answer({ killed: false, exec_ids: [] }, 'kill');
+  kill(): Promise<string[]> {
+    return this.#answer([], 'kill');
   }
 
-  upload(request: UploadRequest): Promise<{ synced: number }> {
-    return this.#answer({ synced: request.files.length }, 'upload', request);
+  async upload(files: readonly SentFile[]): Promise<void> {
+    await this.#answer(undefined, 'upload', files);
   }
 
-  sync(request: SyncRequest): Promise<SyncReply> {
-    return this.#answer(SYNC_REPLY_EXAMPLE, 'sync', request);
+  sync(wish: SyncWish): Promise<SyncReport> {
+    return this.#answer(SYNC_REPLY_EXAMPLE, 'sync', wish);
   }
 
-  changes(since: string | undefined): Promise<ChangesReply> {
+  changes(since: string | undefined): Promise<Changes> {
     return this.#answer(CHANGES_EXAMPLE, 'changes', since);
   }
 
-  read(path: string): Promise<FsReply> {
+  read(path: string): Promise<PathContent> {
     return this.#answer(FS_EXAMPLE, 'read', path);
   }
 
@@ -148,17 +192,17 @@ export class ScriptedSession implements Session {
     return this.#answer(this.chunks(), 'archive');
   }
 
-  applyPatch(diff: string): Promise<ApplyPatchReply> {
-    return this.#answer(PATCH_REPLY_EXAMPLE, 'applyPatch', diff);
+  applyPatch(diff: string): Promise<PatchedFile[]> {
+    return this.#answer(PATCH_REPLY_EXAMPLE.results, 'applyPatch', diff);
   }
 
-  egress(): EgressReply {
+  egress(): EgressReport {
     this.#call('egress');
-    return EGRESS_EXAMPLE;
+    return EGRESS;
   }
 
-  setEgress(allow: readonly string[]): Promise<EgressReply> {
-    return this.#answer({ ...EGRESS_EXAMPLE, allow: [...allow] }, 'setEgress', allow);
+  setEgress(asked: readonly string[]): Promise<EgressReport> {
+    return this.#answer({ ...EGRESS, allow: asked }, 'setEgress', asked);
   }
 
   #call(name: string, ...parameters: unknown[]): void {

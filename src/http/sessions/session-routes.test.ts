@@ -34,7 +34,7 @@ describe('every route reaches its use case', () => {
       `${HERE}/upload`,
       post({ files: [{ path: 'a', content: 'b' }] }),
       { synced: 1 },
-      ['upload', { files: [{ path: 'a', content: 'b', encoding: 'utf8' }] }],
+      ['upload', [{ path: 'a', content: 'b', encoding: 'utf8' }]],
     ],
     [
       `${HERE}/sync`,
@@ -67,8 +67,8 @@ describe('every route reaches its use case', () => {
     expect([made.status, made.json()]).toEqual([201, { ...SESSION_EXAMPLE, session_id: SESSION }]);
     expect(server.sessions.created).toEqual([
       {
-        project_id: 'p',
-        runtime_type: 'node',
+        project: 'p',
+        runtime: 'node',
         network: false,
         dotenv: false,
         setup: false,
@@ -209,7 +209,7 @@ describe('commands', () => {
     server.sessions.session.onExec = (exec) => {
       exec.print('stdout', 'out');
       exec.print('stderr', 'err');
-      exec.end({ exit_code: 3, ok: false });
+      exec.end({ exitCode: 3, ok: false });
     };
     const answer = await server.ask(
       `${HERE}/exec`,
@@ -227,7 +227,7 @@ describe('commands', () => {
       },
     ]);
     expect(server.sessions.session.calls).toMatchObject([
-      ['exec', { command: 'npm test', timeout_s: 600, env: { NODE_ENV: 'test' }, on_busy: 'wait' }],
+      ['exec', { command: 'npm test', timeoutMs: 600_000, env: { NODE_ENV: 'test' }, onBusy: 'wait' }],
     ]);
   });
 

@@ -93,8 +93,8 @@ async function attach(door: SessionDoor, request: FastifyRequest): Promise<Attac
     });
   }
   const exec = findExecById(session, execId);
-  const { terminal, state } = exec.describe();
-  if (!terminal) {
+  const { kind, state } = exec.describe();
+  if (kind !== 'terminal') {
     throw new HotcellError('INVALID_REQUEST', 'exec_id: this command runs without a terminal', {
       field: 'exec_id',
       hint: 'GET …/execs/{exec_id}/output follows a command without a terminal.',

@@ -4,6 +4,7 @@ import type { SessionExec } from '../../sessions/api.ts';
 import { TerminalControl } from '../../wire/terminal.ts';
 import { toErrorReply } from '../error-reply.ts';
 import { makeRequestParser } from '../request-problems.ts';
+import { toExecResult } from './render-exec.ts';
 import type { SessionDoor } from './session-door.ts';
 import { takingTurns } from './taking-turns.ts';
 
@@ -82,7 +83,7 @@ export class TerminalViewer {
   async #showOutput(): Promise<void> {
     for await (const event of takingTurns(this.#exec.follow(this.#from, this.#leaving.signal))) {
       if (event.type === 'exit') {
-        await this.#send({ type: 'exit', result: event.result });
+        await this.#send({ type: 'exit', result: toExecResult(event.result) });
         this.#close(CLOSE.done, 'the command has ended');
         return;
       }

@@ -1,5 +1,6 @@
 import { wholeCharacters } from '../lib/capped-bytes.ts';
-import type { ExecResult, OutputChunk, OutputReply } from '../wire/session-exec.ts';
+import type { OutputPart } from './api.ts';
+import type { ExecResult } from './exec-result.ts';
 import type { OutputLog } from './output-log.ts';
 import type { OutputPiece, OutputStream } from './output-records.ts';
 
@@ -11,7 +12,7 @@ interface OutputQuestion {
 }
 
 /** A part of the output, with all that was cut from it, and the result with the last part. */
-export async function toOutputReply({ log, from, limitBytes, result }: OutputQuestion): Promise<OutputReply> {
+export async function readPart({ log, from, limitBytes, result }: OutputQuestion): Promise<OutputPart> {
   const chunks: { stream: OutputStream; from: number; bytes: Uint8Array }[] = [];
   const cut: { from: number; to: number }[] = [];
   let next = Math.min(from, log.bytes);
@@ -30,28 +31,9 @@ export async function toOutputReply({ log, from, limitBytes, result }: OutputQue
       last.bytes = last.bytes.subarray(0, whole);
     }
   }
-  return { from, next, chunks: chunks.map(toChunk), cut, result: isLast ? result : null };
+  return { from, next, chunks, cut, result: isLast ? result : undefined };
 }
 
 function endOf(piece: OutputPiece): number {
   return piece.type === 'cut' ? piece.to : piece.from + piece.bytes.length;
-}
-
-const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-const lenient = new TextDecoder('utf-8', { ignoreBOM: true });
-
-function toChunk({
-  stream,
-  from,
-  bytes,
-}: {
-  stream: OutputStream;
-  from: number;
-  bytes: Uint8Array;
-}): OutputChunk {
-  try {
-    return { stream, from, data: strict.decode(bytes) };
-  } catch {
-    return { stream, from, data: lenient.decode(bytes), base64: Buffer.from(bytes).toString('base64') };
-  }
 }
