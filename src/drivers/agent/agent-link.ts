@@ -107,10 +107,11 @@ export class AgentLink {
   }
 
   async #untilAnswered(): Promise<void> {
-    const { cellName, giveUp } = this.#parts;
+    const { cellName, giveUp, lasting } = this.#parts;
     const timer = setTimeout(() => {
       this.close(new HotcellError('CELL_START_FAILED', `cell ${cellName}: its agent does not start`));
-      giveUp().catch(() => {});
+      // One that another server made has work in it: the next start tries again.
+      if (lasting?.adopted !== true) giveUp().catch(() => {});
     }, STARTS_MS);
     const greeting = this.#greet();
     try {
