@@ -97,15 +97,21 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
     imageName: (language) => imageNameOf(driver, imageOf(language), language.command[0] ?? ''),
     onRun: (result) => metrics.count(result),
   });
-  const opened = await openSessions(config, driver, log);
-  const close = async (): Promise<void> => {
-    await opened.close();
+  const closeRest = async (): Promise<void> => {
     stopReclaiming();
     clearTimeout(secondLook);
     stopping.abort(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
     await pool.close();
     await packages?.close();
     await driver.close();
+  };
+  const opened = await openSessions(config, driver, log).catch(async (error: unknown) => {
+    await closeRest();
+    throw error;
+  });
+  const close = async (): Promise<void> => {
+    await opened.close();
+    await closeRest();
   };
 
   hooks.onProgress(`booting cells with ${probe.runtime}`);

@@ -28,7 +28,10 @@ export interface OpenedSessions {
   close(): Promise<void>;
 }
 
-/** Takes over the sessions of the last server. A server without sessions still serves everything else. */
+/**
+ * Takes over the sessions of the last server. A server without sessions still serves everything else; only DATA_TOO_NEW is
+ * thrown.
+ */
 export async function openSessions(config: Config, driver: Driver, log: Log): Promise<OpenedSessions> {
   const { sessions: settings } = config;
   if (!settings.enabled) return without('the setting sessions.enabled is false');
@@ -74,7 +77,9 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
     };
   } catch (error) {
     await audit?.close();
-    const { message, hint } = toHotcellError(error);
+    const { code, message, hint } = toHotcellError(error);
+    // Served without its sessions, nobody would see that this is the wrong version.
+    if (code === 'DATA_TOO_NEW') throw error;
     log.warn({ dir: asked, error: message, hint }, 'no sessions');
     return without(message);
   }
