@@ -99,6 +99,8 @@ export interface Exec {
   kill(cause: KillCause): Promise<void>;
   /** Asks the command and every process it started to end (SIGTERM). Absent where nobody can be asked, only killed. */
   terminate?(): void;
+  /** Another deadline than that of its request; undefined takes it back. Before `thaw` if it may have passed meanwhile. */
+  endAfter?(deadline: Deadline | undefined): void;
   /** Only with a terminal. */
   resize?(size: TerminalSize): void;
   /** Only in a cell that lasts. */

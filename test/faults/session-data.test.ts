@@ -57,8 +57,8 @@ describeEach([OCI_FRESH], (way) => {
         exec: db.prepare('SELECT number FROM execs').get() ?? {},
         helpers: db.prepare('SELECT number FROM helpers').all(),
       }));
-      for (const name of ['sessions.db', 'sessions.db-wal', 'sessions.db-shm'])
-        rmSync(join(data, name), { force: true });
+      for (const name of ['sessions.db', 'sessions.db-wal', 'sessions.db-shm', 'output'])
+        rmSync(join(data, name), { recursive: true, force: true });
       cpSync(join(FIXTURE, 'output'), join(data, 'output'), { recursive: true });
       edit(served, (db) => {
         db.exec(readFileSync(join(FIXTURE, 'sessions.sql'), 'utf8'));

@@ -1,5 +1,6 @@
 import { HotcellError } from '../../core/errors.ts';
 import type {
+  Deadline,
   Exec,
   ExecEvent,
   KillCause,
@@ -36,6 +37,11 @@ export interface AgentExecParts {
   reached(): readonly ReachableLimit[];
   /** The command does not die: ends the cell. Rejects when that fails, too. */
   giveUp(): Promise<void>;
+}
+
+/** As the agent reads it, for a command or for its cell. */
+export function encodeDeadline({ afterMs, graceMs }: Deadline): Uint8Array {
+  return Buffer.from(`${Math.round(afterMs)} ${Math.round(graceMs)}`);
 }
 
 /** One command, seen from our side of the connection. */
@@ -93,6 +99,10 @@ export class AgentExec implements Exec {
 
   terminate(): void {
     if (!this.#isEnded) this.#parts.send('T');
+  }
+
+  endAfter(deadline: Deadline | undefined): void {
+    if (!this.#isEnded) this.#parts.send('A', deadline && encodeDeadline(deadline));
   }
 
   kill(cause: KillCause): Promise<void> {

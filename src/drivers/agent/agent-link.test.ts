@@ -48,10 +48,12 @@ const errorOf = (exec: AgentExec): Promise<unknown> => collect(exec).catch((erro
 afterEach(() => void vi.useRealTimers());
 
 describe('a deadline', () => {
-  test('[RS-22] is told right after the start, and whoever is late has reached the limit of time', async () => {
+  test('[RS-22] is told right after the start and when it changes, and whoever is late has reached the limit of time', async () => {
     const { sent, start, say } = makeLink();
     const exec = start({ deadline: { afterMs: 1500.4, graceMs: 200 } });
-    expect(sent.slice(1)).toEqual(['A 1 1500 200']);
+    exec.endAfter({ afterMs: 3000, graceMs: 0 });
+    exec.endAfter(undefined);
+    expect(sent.slice(1)).toEqual(['A 1 1500 200', 'A 1 3000 0', 'A 1']);
     say('X', 1, 'wait=15 expired=1');
     expect(await collect(exec)).toEqual(['exit {"kind":"limit","limit":"wallTimeMs"}']);
   });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { HotcellError } from '../../core/errors.ts';
 import type { Deadline, ExecRequest, ReachableLimit } from '../../core/exec.ts';
-import { AgentExec, type AgentExecParts } from './agent-exec.ts';
+import { AgentExec, encodeDeadline, type AgentExecParts } from './agent-exec.ts';
 import { FrameReader, encodeFrame, type Frame } from '../../lib/frames.ts';
 import { parseFigures, type Figures } from './report.ts';
 
@@ -297,10 +297,6 @@ export class AgentLink {
     this.#questions.clear();
     this.#execs.clear();
   }
-}
-
-function encodeDeadline({ afterMs, graceMs }: Deadline): Uint8Array {
-  return encoder.encode(`${Math.round(afterMs)} ${Math.round(graceMs)}`);
 }
 
 /** NUL ends no word of an argv, a variable or a path, so it can part them. */
