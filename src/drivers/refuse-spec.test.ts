@@ -2,14 +2,14 @@ import { expect, test } from 'vitest';
 import type { CellSpec } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { DEFAULT_LIMITS } from '../core/limits.ts';
-import { APPLE_TRAITS } from './apple/traits.ts';
-import { OCI_TRAITS } from './oci/traits.ts';
-import { PRELOAD_TRAITS } from './preload/traits.ts';
+import { APPLE as APPLE_KIND } from './apple/kind.ts';
+import { OCI as OCI_KIND } from './oci/kind.ts';
+import { PRELOAD as PRELOAD_KIND } from './preload/kind.ts';
 import { refuseSpec, refuseTerminal } from './refuse-spec.ts';
 
 const SPEC: CellSpec = { name: 'x', kind: 'run', limits: DEFAULT_LIMITS };
-const APPLE = { name: 'apple', traits: APPLE_TRAITS } as Driver;
-const ABLE = { name: 'oci', traits: OCI_TRAITS, lasting: {} } as Driver;
+const APPLE = { name: 'apple', traits: APPLE_KIND.traits } as Driver;
+const ABLE = { name: 'oci', traits: OCI_KIND.traits, lasting: {} } as Driver;
 const REQUEST = { argv: ['bash'], env: {}, terminal: { rows: 1, columns: 1 } } as const;
 
 test.each<[string, Partial<CellSpec>]>([
@@ -39,7 +39,7 @@ test.each<[string, Partial<CellSpec>]>([
 });
 
 test('[SC-04] who has no terminals gives none', () => {
-  const preload = { name: 'preload', traits: PRELOAD_TRAITS } as Driver;
+  const preload = { name: 'preload', traits: PRELOAD_KIND.traits } as Driver;
   expect(() => refuseTerminal(REQUEST, preload)).toThrow(
     expect.objectContaining({ code: 'POLICY_UNENFORCEABLE' }),
   );

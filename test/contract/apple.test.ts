@@ -1,6 +1,6 @@
 import { afterAll, expect } from 'vitest';
 import type { Driver } from '../../src/core/driver.ts';
-import { APPLE_TRAITS } from '../../src/drivers/apple/traits.ts';
+import { APPLE as APPLE_KIND } from '../../src/drivers/apple/kind.ts';
 import { AppleDouble, IMAGE, whyNoDouble } from '../support/apple-double/apple-double.ts';
 import { makeAppleDriver } from '../support/apple-driver.ts';
 import { testThatNeeds } from '../support/needs.ts';
@@ -17,7 +17,7 @@ function makeDriver(): Driver {
   const driver = makeAppleDriver(double);
   return {
     name: 'apple',
-    traits: APPLE_TRAITS,
+    traits: APPLE_KIND.traits,
     probe: () => driver.probe(),
     create: (spec) => driver.create({ ...spec, image: { name: IMAGE, recipe: undefined } }),
     list: () => driver.list(),

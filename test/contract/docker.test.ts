@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { Driver } from '../../src/core/driver.ts';
-import { DOCKER_TRAITS } from '../../src/drivers/docker/traits.ts';
+import { DOCKER as DOCKER_KIND } from '../../src/drivers/docker/kind.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';
 import { ownerRecord } from '../../src/drivers/process/owner.ts';
 import { DockerDriver } from '../../src/drivers/docker/driver.ts';
@@ -35,7 +35,7 @@ function makeDriver(engine: () => EngineApi, runtime: string): Driver {
     }));
   return {
     name: 'docker',
-    traits: DOCKER_TRAITS,
+    traits: DOCKER_KIND.traits,
     probe: () => driver().probe(),
     create: (spec) => driver().create({ ...spec, image: { name: BASE_IMAGE, recipe: undefined } }),
     lasting: {

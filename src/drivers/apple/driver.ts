@@ -1,5 +1,5 @@
 import type { CellSpec } from '../../core/cell.ts';
-import type { Probe } from '../../core/driver.ts';
+import type { DriverTraits, Probe } from '../../core/driver.ts';
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import { EngineDriver } from '../engine/engine-driver.ts';
 import { toRunWords } from './argv.ts';
@@ -10,14 +10,14 @@ import { readUsage, removeContainer, removeOrphans } from './containers.ts';
 import { toCellLabels } from './labels.ts';
 import { probeApple } from './probe.ts';
 import { openSite, type AppleOptions, type AppleSite } from './site.ts';
-import { APPLE_TRAITS } from './traits.ts';
+import { APPLE } from './kind.ts';
 
 export type { AppleOptions } from './site.ts';
 
 /** Cells from Apple's `container`: a virtual machine for each. */
 export class AppleDriver extends EngineDriver<AppleCell, AppleSite> {
   readonly name = 'apple';
-  readonly traits = APPLE_TRAITS;
+  readonly traits: DriverTraits = APPLE.traits;
   readonly #options: AppleOptions;
 
   constructor(options: AppleOptions) {

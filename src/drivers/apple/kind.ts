@@ -1,10 +1,17 @@
 import * as z from 'zod';
 import { HotcellError } from '../../core/errors.ts';
 import { driverKind } from '../kind.ts';
-import { APPLE_TRAITS } from './traits.ts';
 
 export const APPLE = driverKind({
-  traits: APPLE_TRAITS,
+  traits: {
+    confines: 'cells',
+    images: true,
+    // A cell takes even more: it is a virtual machine.
+    sharesByDefault: true,
+    terminals: true,
+    workers: false,
+    hostFolders: true,
+  },
   auto: ['darwin'],
   settings: {
     apple: z

@@ -24,7 +24,7 @@ import {
 } from './lasting.ts';
 import { probeDocker } from './probe.ts';
 import { closeSite, openSite, toUser, type DockerOptions, type DockerSite } from './site.ts';
-import { DOCKER_TRAITS } from './traits.ts';
+import { DOCKER } from './kind.ts';
 
 export type { DockerOptions } from './site.ts';
 
@@ -48,7 +48,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   constructor(options: DockerOptions) {
     super(options);
     this.#options = options;
-    this.traits = { ...DOCKER_TRAITS, hostFolders: options.endpoint.local };
+    this.traits = { ...DOCKER.traits, hostFolders: options.endpoint.local };
   }
 
   async probe(): Promise<Probe> {

@@ -1,10 +1,17 @@
 import * as z from 'zod';
 import { driverKind, type DriverSurroundings } from '../kind.ts';
 import type { Endpoint } from './endpoint.ts';
-import { DOCKER_TRAITS } from './traits.ts';
 
 export const DOCKER = driverKind({
-  traits: DOCKER_TRAITS,
+  traits: {
+    confines: 'cells',
+    images: true,
+    // A cell takes a third of a second of CPU.
+    sharesByDefault: true,
+    terminals: true,
+    workers: true,
+    hostFolders: true,
+  },
   auto: 'anywhere',
   settings: {
     docker: z

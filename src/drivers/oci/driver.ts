@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Cell, CellSpec, CellSummary } from '../../core/cell.ts';
-import type { Driver, LastingCells, Probe } from '../../core/driver.ts';
+import type { Driver, DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { requireOwner } from '../linux/cell-owner.ts';
 import { deadInstances, defaultStateDirectory, lastingInstance } from '../process/instance.ts';
@@ -38,7 +38,7 @@ import {
   type OciOptions,
   type OciSite,
 } from './site.ts';
-import { OCI_TRAITS } from './traits.ts';
+import { OCI } from './kind.ts';
 
 export type { OciOptions } from './site.ts';
 
@@ -68,7 +68,7 @@ function toIdentity({ identities }: OciSite, spec: CellSpec): HostIdentity {
 /** Cells from an OCI runtime, without any daemon. */
 export class OciDriver implements Driver {
   readonly name = 'oci';
-  readonly traits = OCI_TRAITS;
+  readonly traits: DriverTraits = OCI.traits;
   readonly #options: OciOptions;
   readonly #cells = new Map<string, OciCell>();
   #site: Promise<OciSite> | undefined;

@@ -1,9 +1,15 @@
 import * as z from 'zod';
 import { driverKind } from '../kind.ts';
-import { OCI_TRAITS } from './traits.ts';
 
 export const OCI = driverKind({
-  traits: OCI_TRAITS,
+  traits: {
+    confines: 'cells',
+    images: false,
+    sharesByDefault: false,
+    terminals: true,
+    workers: true,
+    hostFolders: true,
+  },
   auto: ['linux'],
   settings: {
     runtime: z

@@ -2,7 +2,7 @@ import { accessSync, constants, readFileSync, readdirSync, statSync } from 'node
 import { chmod, chown } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fillRequest, type Cell, type CellSpec, type Isolation } from '../../core/cell.ts';
-import type { Probe } from '../../core/driver.ts';
+import type { DriverTraits, Probe } from '../../core/driver.ts';
 import { requireEnforcement, unenforced } from '../../core/enforcement.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { ExecRequest } from '../../core/exec.ts';
@@ -31,7 +31,7 @@ import {
 } from './probe.ts';
 import { killLeftGroup } from './process-group.ts';
 import { toSeatbeltCommand } from './seatbelt.ts';
-import { PRELOAD_TRAITS } from './traits.ts';
+import { PRELOAD } from './kind.ts';
 
 /** Bun must be among the tools: it runs the launcher. */
 export type PreloadOptions = HostDriverOptions;
@@ -42,7 +42,7 @@ const WHOLE_CORE = { cpus: Math.ceil(DEFAULT_LIMITS.cpus) };
 /** Processes of this host, each with walls of the kernel around it. Asked for by name only. */
 export class PreloadDriver extends HostDriver<PreloadCell> {
   readonly name = 'preload';
-  readonly traits = PRELOAD_TRAITS;
+  readonly traits: DriverTraits = PRELOAD.traits;
   readonly #ids = new UnusedIds();
   #layer: Promise<Layer> | undefined;
 

@@ -1,8 +1,14 @@
 import { driverKind } from '../kind.ts';
-import { PRELOAD_TRAITS } from './traits.ts';
 
 export const PRELOAD = driverKind({
-  traits: PRELOAD_TRAITS,
+  traits: {
+    confines: 'commands',
+    images: false,
+    sharesByDefault: false,
+    terminals: false,
+    workers: false,
+    hostFolders: true,
+  },
   auto: 'never',
   settings: {},
   make: async (around) => {

@@ -1,12 +1,12 @@
 import { fillRequest, type Cell, type CellSpec } from '../../core/cell.ts';
-import type { Probe } from '../../core/driver.ts';
+import type { DriverTraits, Probe } from '../../core/driver.ts';
 import { requireEnforcement, type Enforcement } from '../../core/enforcement.ts';
 import { HostDriver, type HostDriverOptions } from '../process/host-driver.ts';
 import type { Instance } from '../process/instance.ts';
 import { killMarked } from '../process/marked-processes.ts';
 import { refuseSpec, refuseTerminal } from '../refuse-spec.ts';
 import { SubprocessCell } from './cell.ts';
-import { SUBPROCESS_TRAITS } from './traits.ts';
+import { SUBPROCESS } from './kind.ts';
 
 export type SubprocessOptions = HostDriverOptions;
 
@@ -31,7 +31,7 @@ export const ENFORCEMENT: Enforcement = {
 /** Plain processes of this host, for code that is trusted anyway. UNSAFE, and asked for by name only. */
 export class SubprocessDriver extends HostDriver<SubprocessCell> {
   readonly name = 'subprocess';
-  readonly traits = SUBPROCESS_TRAITS;
+  readonly traits: DriverTraits = SUBPROCESS.traits;
 
   probe(): Promise<Probe> {
     if (process.platform !== 'linux') {

@@ -1,8 +1,14 @@
 import { driverKind } from '../kind.ts';
-import { SUBPROCESS_TRAITS } from './traits.ts';
 
 export const SUBPROCESS = driverKind({
-  traits: SUBPROCESS_TRAITS,
+  traits: {
+    confines: 'nothing',
+    images: false,
+    sharesByDefault: false,
+    terminals: false,
+    workers: true,
+    hostFolders: true,
+  },
   auto: 'never',
   settings: {},
   make: async (around) => {
