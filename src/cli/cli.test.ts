@@ -73,9 +73,9 @@ describe('help', () => {
     ['mahabharatha', 'run'],
     ['mahabharatha', 'kurukshetra'],
     ['mahabharatha', 'rush'],
-  ])('[WB-03] %s %s is fleet run', (...words) => {
+  ])('[WB-03] %s %s is fleet run', (program, name) => {
     const body = (text: string): string => text.slice(text.indexOf('\n'));
-    const { status, stdout } = hotcell([...words, '--help']);
+    const { status, stdout } = hotcell([program, name, '--help']);
     expect(status).toBe(0);
     expect(body(stdout)).toContain('hotcell fleet run --workers 4');
     expect(body(stdout)).toBe(body(hotcell(['fleet', 'run', '--help']).stdout));
