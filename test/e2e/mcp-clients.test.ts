@@ -87,7 +87,7 @@ const WORKED = {
   left: [],
 };
 
-describe('the README', () => {
+describe('docs/mcp.md', () => {
   test.each(STDIO_CLIENTS)('[MC-01] $title: what it would start runs code', async (client) => {
     const tried = await tryOut(programOf(client, surroundings));
     expect(tried).toMatchObject(WORKED);
@@ -113,7 +113,7 @@ describe('the README', () => {
   });
 });
 
-describe('the README over HTTP', () => {
+describe('docs/mcp.md over HTTP', () => {
   let server: TestServer;
   let home = '';
   beforeAll(async () => {

@@ -76,10 +76,10 @@ export const STDIO_CLIENTS: readonly StdioClient[] = [
   { title: 'Cursor', schema: Cursor, expand: expandEditor },
 ];
 
-/** The fenced blocks of one section of the README. */
+/** The fenced blocks of one section of docs/mcp.md. */
 function blocksOf(title: string, language: string): string[] {
-  const readme = readFileSync(`${ROOT}/README.md`, 'utf8');
-  const section = readme.split(/^### /m).find((part) => part.startsWith(`${title}\n`)) ?? '';
+  const page = readFileSync(`${ROOT}/docs/mcp.md`, 'utf8');
+  const section = page.split(/^### /m).find((part) => part.startsWith(`${title}\n`)) ?? '';
   const ownPart = section.split(/^## /m)[0] ?? '';
   return [...ownPart.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, kind, text = '']) =>
     kind === language ? [text] : [],
