@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SILENT_LOG } from '../core/log.ts';
 import { Config } from './config.ts';
+import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { serve } from './serve.ts';
 
 const MAIN = fileURLToPath(new URL('../cli/main.ts', import.meta.url));
@@ -23,7 +24,7 @@ function up(args: readonly string[], env: Record<string, string> = {}) {
   const { status, stderr } = spawnSync(process.execPath, words, {
     cwd: folder,
     encoding: 'utf8',
-    env: { HOTCELL_STATE_DIR: state, ...env },
+    env: { HOTCELL_STATE_DIR: state, ...COMPILE_CACHE, ...env },
     timeout: 20_000,
   });
   return { status, stderr, made: existsSync(state) };

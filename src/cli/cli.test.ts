@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { Config } from '../app/config.ts';
 
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
@@ -19,7 +20,7 @@ function hotcell(args: readonly string[], options: { env?: Record<string, string
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
     cwd: folder,
     encoding: 'utf8',
-    env: options.env ?? {},
+    env: { ...COMPILE_CACHE, ...options.env },
     input: options.input ?? '',
   });
   return { status, stdout, stderr };

@@ -16,6 +16,7 @@ import { HotcellError } from '../core/errors.ts';
 import { ScriptedServer } from '../http/scripted-server.double.ts';
 import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { toTar } from '../lib/tar-archive.ts';
+import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { RUNTIME_TYPES } from '../core/session-words.ts';
 
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
@@ -39,7 +40,7 @@ function begin(
 ) {
   const child = spawn(process.execPath, [MAIN, 'session', ...args], {
     cwd: folder,
-    env: { HOTCELL_PORT: String(server.port), ...options.env },
+    env: { HOTCELL_PORT: String(server.port), ...COMPILE_CACHE, ...options.env },
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   child.stdin?.end(options.input);

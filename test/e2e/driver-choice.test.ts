@@ -5,6 +5,7 @@ import { PROMISES } from '../../src/core/enforcement.ts';
 import { describeFootprint } from '../support/footprint.ts';
 import { expectServes, runCode, startServer, stopClean } from '../support/live-server.ts';
 import { DOCKER_SHARED, describeEach, type Way } from '../support/served-by.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import {
   StartFailure,
   TestServer,
@@ -38,6 +39,7 @@ async function hotcell(args: readonly string[], input = ''): Promise<Ended> {
       PATH: process.env['PATH'] ?? '',
       HOTCELL_STATE_DIR: state,
       HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
+      ...COMPILE_CACHE,
     },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -19,6 +19,7 @@ import {
   runInImage,
   tagImage,
 } from '../support/engine-images.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { testThatNeeds } from '../support/needs.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -66,7 +67,7 @@ async function hotcell(
 ): Promise<{ status: number; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: folder,
-    env: { DOCKER_HOST: host ?? '' },
+    env: { DOCKER_HOST: host ?? '', ...COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const output = { stdout: '', stderr: '' };

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { FleetRepository } from './fleet-repository.ts';
 import { instancesOf } from './footprint.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { dataDirectoryOf } from './server.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -62,6 +63,7 @@ export class FleetCommand implements AsyncDisposable {
         HOTCELL_STATE_DIR: repository.state,
         HOTCELL_SESSIONS_DIR: dataDirectoryOf(repository.state),
         DOCKER_HOST: NO_ENGINE,
+        ...COMPILE_CACHE,
         ...env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],

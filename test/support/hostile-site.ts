@@ -23,6 +23,7 @@ import { HostileFleet } from './hostile-fleet.ts';
 import { armHost, hideSecrets } from './hostile-host.ts';
 import type { Plan } from './hostile-look-attack.ts';
 import { findTraces } from './leftovers.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { makeStateDirectory, removeFolders } from './server.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -215,6 +216,7 @@ export class HostileSite implements AsyncDisposable {
           PATH: process.env['PATH'] ?? '',
           HOME: this.home,
           HOTCELL_STATE_DIR: this.stateDirectory,
+          ...COMPILE_CACHE,
           ...this.#wish.env,
           ...env,
         },

@@ -9,6 +9,7 @@ import { makeClient, type ClientOptions } from './mcp-client.ts';
 import { engineThingsOf } from './footprint.ts';
 import { dataDirectoryOf, makeStateDirectory, removeFolders, TestServer } from './server.ts';
 import { DOCKER_FRESH, isMeant, OCI_FRESH, type Way } from './served-by.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { describeThatNeeds } from './needs.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -77,6 +78,7 @@ export class McpPlace implements Disposable {
       HOTCELL_MCP_SNIPPETS_DIR: join(this.data, 'snippets'),
       UV_THREADPOOL_SIZE: '16',
       MALLOC_ARENA_MAX: '2',
+      ...COMPILE_CACHE,
     };
   }
 

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { FleetState } from '../../src/fleet/fleet-state.ts';
 import { fleetPaths, type FleetPaths } from '../../src/fleet/names.ts';
 import { StateStore } from '../../src/fleet/state/state-store.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { dataDirectoryOf, makeStateDirectory, removeFolders } from './server.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -76,6 +77,7 @@ export class PreparedFleet implements AsyncDisposable {
       PATH: process.env['PATH'] ?? '',
       HOTCELL_STATE_DIR: this.#hotcellState,
       HOTCELL_SESSIONS_DIR: dataDirectoryOf(this.#hotcellState),
+      ...COMPILE_CACHE,
     };
   }
 

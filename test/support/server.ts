@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ErrorReply, ExecuteReply, HealthReply } from '../../src/wire/execute.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import type { Way } from './served-by.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -88,13 +89,14 @@ export class TestServer implements AsyncDisposable {
     const preload = options.preload === undefined ? [] : ['--import', options.preload];
     const settings = ['--port', '0', ...(way?.args ?? []), ...(options.args ?? [])];
     const child = spawn(process.execPath, ['--max-semi-space-size=2', ...preload, MAIN, 'up', ...settings], {
-      // Flag and the last two variables as the launcher has them.
+      // Flag and the last three variables as the launcher has them.
       env: {
         PATH: process.env['PATH'] ?? '',
         HOTCELL_STATE_DIR: state,
         HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
         UV_THREADPOOL_SIZE: '16',
         MALLOC_ARENA_MAX: '2',
+        ...COMPILE_CACHE,
         ...options.env,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
