@@ -73,10 +73,6 @@ class Shim {
     // Of a start that fails the runtime tells on stderr.
     const words = { early: '' };
     let isKnown = false;
-    child.stdout.on('data', (bytes: Buffer) => {
-      log.write(bytes);
-      if (attach) forward(socket, FRAME.stdout, bytes, child.stdout);
-    });
     child.stderr.on('data', (bytes: Buffer) => {
       log.write(bytes);
       if (!isKnown) words.early += bytes.toString();
@@ -90,6 +86,13 @@ class Shim {
       if (attach && words.early !== '') send(socket, FRAME.stderr, words.early);
       return true;
     });
+    // What it prints is not told before it is known to run: a caller could ask for it at once.
+    void started.then(() =>
+      child.stdout.on('data', (bytes: Buffer) => {
+        log.write(bytes);
+        if (attach) forward(socket, FRAME.stdout, bytes, child.stdout);
+      }),
+    );
     child.on(
       'close',
       (code, signal) => void started.then((was) => this.#finish(socket, { was, code, signal, words })),
