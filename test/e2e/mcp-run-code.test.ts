@@ -1,7 +1,7 @@
 import type { Progress, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitFor } from '../support/leftovers.ts';
-import { call, run } from '../support/mcp-client.ts';
+import { call, run, runToEnd } from '../support/mcp-client.ts';
 import {
   CONTAINER,
   DOCKER,
@@ -198,7 +198,7 @@ time.sleep(600)`;
   describe('packages', () => {
     test('[MC-10, MC-12] are installed before the run, and the client is told', async () => {
       const seen: Progress[] = [];
-      const { reply } = await run(
+      const { reply } = await runToEnd(
         server.client,
         { code: ZOD },
         { onprogress: (progress) => seen.push(progress) },
@@ -215,13 +215,13 @@ time.sleep(600)`;
     test('[MC-10] a version that the code asks for is the one that it gets', async () => {
       const code =
         'import { z } from "zod@3.22.4"; import { version } from "zod/package.json"; console.log(version)';
-      const { reply } = await run(server.client, { code });
+      const { reply } = await runToEnd(server.client, { code });
       expect(reply).toMatchObject({ status: 'ok', stdout: '3.22.4\n' });
     });
 
     test('[MC-10] one that there is not is named, and nothing runs', async () => {
       const code = 'console.log("ran"); import "no-such-package-of-anybody-1f9c"';
-      const { reply, failed, text } = await run(server.client, { code });
+      const { reply, failed, text } = await runToEnd(server.client, { code });
       expect([failed, reply]).toEqual([true, expect.objectContaining({ status: 'failed', stdout: '' })]);
       expect(reply.exitCode).toBeUndefined();
       expect(text).toContain('no-such-package-of-anybody-1f9c');

@@ -142,3 +142,17 @@ export async function run(
   const called = await call(client, 'run_code', given, options);
   return { ...called, reply: called.structured as RunReply };
 }
+
+/** Until it has ended: the network may take longer than a client waits. */
+export async function runToEnd(
+  client: Client,
+  given: Record<string, unknown>,
+  options?: RequestOptions,
+): Promise<Called & { readonly reply: RunReply }> {
+  let told = await run(client, given, options);
+  while (told.reply.status === 'running') {
+    const called = await call(client, 'get_run', { run_id: told.reply.run_id }, options);
+    told = { ...called, reply: called.structured as RunReply };
+  }
+  return told;
+}
