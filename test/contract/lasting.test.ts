@@ -1,8 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SILENT_LOG } from '../../src/core/log.ts';
-import { BASE_IMAGE, ensureBaseImage } from '../support/base-image.ts';
-import { copyImages } from '../support/copy-images.ts';
+import { ensureBaseImage } from '../support/base-image.ts';
 import { engineApi, whyNoEngine } from '../support/docker-engine.ts';
 import type { EngineApi } from '../support/engine-api.ts';
 import { findTraces } from '../support/leftovers.ts';
@@ -23,7 +22,6 @@ beforeAll(async () => {
   await ensureBaseImage(engineApi().socket);
   if (podmanMissing !== undefined) return;
   podman = await startPodman(stack);
-  await copyImages(engineApi().socket, podman.socket, [BASE_IMAGE]);
 }, 300_000);
 afterAll(() => stack.disposeAsync());
 

@@ -63,7 +63,7 @@ export async function ensureBaseImage(socket: string): Promise<string> {
   const engine = new EngineApi(socket);
   try {
     const recipe = hashRecipe();
-    if ((await recipeOf(engine)) === recipe) return BASE_IMAGE;
+    if ((await baseImageRecipe(engine)) === recipe) return BASE_IMAGE;
     process.stderr.write(`making the image ${BASE_IMAGE} from Debian packages, once\n`);
     const changes = [`LABEL ${RECIPE_LABEL}=${recipe}`, 'CMD ["bash"]'];
     await engine.importImage(BASE_IMAGE.replace(':latest', ''), makeArchive(), changes);
@@ -74,7 +74,7 @@ export async function ensureBaseImage(socket: string): Promise<string> {
 }
 
 /** What the image at hand was made from; undefined if there is none. */
-async function recipeOf(engine: EngineApi): Promise<string | undefined> {
+export async function baseImageRecipe(engine: EngineApi): Promise<string | undefined> {
   type Image = { Config: { Labels: Record<string, string> | null } };
   const image = await engine.call<Image>('GET', `/images/${BASE_IMAGE}/json`).catch(() => undefined);
   return image?.Config.Labels?.[RECIPE_LABEL];

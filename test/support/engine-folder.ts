@@ -7,8 +7,7 @@ import { clearRemains, mountsIn } from './engine-remains.ts';
 
 /** On a disk, because images are large, and where things go that can be made again. */
 const PARENT = '/var/cache/hotcell-test';
-const KEPT = 'engine';
-const TEMPORARY = /^engine-[0-9a-f]{8}$/;
+const TEMPORARY = /^(?:engine|podman)-[0-9a-f]{8}$/;
 
 /**
  * A folder for everything that one engine has. The kept one saves making images; it belongs to one run at a time, and
@@ -17,15 +16,16 @@ const TEMPORARY = /^engine-[0-9a-f]{8}$/;
 export async function claimEngineFolder(
   stack: AsyncDisposableStack,
   data: 'kept' | 'temporary',
+  name: 'engine' | 'podman' = 'engine',
 ): Promise<string> {
   mkdirSync(PARENT, { recursive: true, mode: 0o711 });
   await removeAbandoned();
-  const kept = join(PARENT, KEPT);
+  const kept = join(PARENT, name);
   if (data === 'kept' && (await lock(stack, kept))) {
     mkdirSync(kept, { recursive: true, mode: 0o711 });
     return kept;
   }
-  const folder = join(PARENT, `${KEPT}-${randomBytes(4).toString('hex')}`);
+  const folder = join(PARENT, `${name}-${randomBytes(4).toString('hex')}`);
   // Locked before it is there, so that nobody takes it for abandoned.
   if (!(await lock(stack, folder))) throw new Error(`${folder} is in use`);
   mkdirSync(folder, { mode: 0o711 });

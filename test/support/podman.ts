@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { HELPER_ENV } from '../../src/drivers/process/run-command.ts';
+import { BASE_IMAGE, baseImageRecipe } from './base-image.ts';
+import { copyImages } from './copy-images.ts';
+import { engineApi } from './docker-engine.ts';
 import { EngineApi } from './engine-api.ts';
+import { claimEngineFolder } from './engine-folder.ts';
 import { unmountAll } from './engine-remains.ts';
 import { findProgram } from './find-program.ts';
 import { waitFor } from './leftovers.ts';
+import { removeContainers } from './private-engine.ts';
 
 /** Beside the cgroups of v1, where crun refuses to work. */
 const HYBRID = '/sys/fs/cgroup/unified';
@@ -16,13 +21,13 @@ export function whyNoPodman(): string | undefined {
   return findProgram('podman') === undefined ? 'podman is not installed (apt-get install podman)' : undefined;
 }
 
-/** Podman's own engine with everything it has in one folder, behind a socket that speaks like Docker's. */
+/**
+ * Podman's own engine with everything it has in one folder, behind a socket that speaks like Docker's. It has the base image
+ * of the tests, and keeps it for the next time.
+ */
 export async function startPodman(stack: AsyncDisposableStack): Promise<EngineApi> {
-  const folder = mkdtempSync('/var/tmp/hotcell-podman-');
-  stack.defer(async () => {
-    await unmountAll(folder);
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const folder = await claimEngineFolder(stack, 'kept', 'podman');
+  stack.defer(() => unmountAll(folder));
   const socket = join(folder, 'podman.sock');
   // prettier-ignore
   const command = [
@@ -43,5 +48,9 @@ export async function startPodman(stack: AsyncDisposableStack): Promise<EngineAp
   const api = new EngineApi(socket);
   stack.defer(() => api.close());
   await waitFor('podman answers', async () => (await api.version()) !== undefined, 30_000);
+  // Of a run that was killed.
+  await removeContainers(api);
+  const image = await baseImageRecipe(engineApi());
+  if ((await baseImageRecipe(api)) !== image) await copyImages(engineApi().socket, socket, [BASE_IMAGE]);
   return api;
 }

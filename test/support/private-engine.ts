@@ -111,7 +111,7 @@ async function removeLeftovers(engine: EngineApi): Promise<void> {
   await engine.call('POST', '/images/prune');
 }
 
-async function removeContainers(engine: EngineApi): Promise<void> {
+export async function removeContainers(engine: EngineApi): Promise<void> {
   const containers = await engine.call<{ Id: string }[]>('GET', '/containers/json?all=1');
   await Promise.all(containers.map(({ Id: id }) => engine.call('DELETE', `/containers/${id}?force=1&v=1`)));
 }
