@@ -14,7 +14,11 @@ describeEach(FRESH_WAYS, (way) => {
   const view = CELL_VIEW[way.driver];
   let server: TestServer;
   beforeAll(async () => {
-    server = await startServer({ way, env: { MY_SECRET: SECRET, AWS_SECRET_ACCESS_KEY: SECRET } });
+    server = await startServer({
+      way,
+      languages: ['bash', 'python'],
+      env: { MY_SECRET: SECRET, AWS_SECRET_ACCESS_KEY: SECRET },
+    });
   });
   afterEach(() => expectServes(server));
   afterAll(() => stopClean(server));

@@ -9,7 +9,7 @@ const ENOSPC = 28;
 describeEach(FRESH_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
-    server = await startServer({ way });
+    server = await startServer({ way, languages: ['bash', 'javascript', 'python'] });
   });
   afterEach(() => expectServes(server));
   afterAll(() => stopClean(server));

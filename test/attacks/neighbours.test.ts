@@ -47,7 +47,7 @@ for pid in range(2, 65536):
 describeEach(FRESH_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
-    server = await startServer({ way });
+    server = await startServer({ way, languages: ['bash', 'python', 'ruby'] });
   });
   afterAll(() => stopClean(server));
 

@@ -26,7 +26,7 @@ describeEach(FRESH_WAYS, (way) => {
   }
 
   beforeAll(async () => {
-    server = await startServer({ way });
+    server = await startServer({ way, languages: ['bash', 'javascript', 'python'] });
     const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
     const usable = addresses.filter(({ address }) => !address.startsWith('fe80'));
     for (const { address: host } of usable) {

@@ -77,7 +77,7 @@ const ENOSYS = 38;
 describeEach(FRESH_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
-    server = await startServer({ way });
+    server = await startServer({ way, languages: ['bash', 'javascript', 'python', 'ruby'] });
   });
   afterAll(() => stopClean(server));
 

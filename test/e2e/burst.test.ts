@@ -12,6 +12,7 @@ describeEach(ALL_WAYS, (way) => {
   beforeAll(async () => {
     server = await startServer({
       way,
+      languages: ['bash', 'python'],
       args: ['--set', `pool.running=${RUNNING}`, '--set', `pool.queue=${QUEUE}`],
     });
   });

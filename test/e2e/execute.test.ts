@@ -3,7 +3,7 @@ import { PROMISES } from '../../src/core/enforcement.ts';
 import { ExecuteReply, HealthReply } from '../../src/wire/execute.ts';
 import { expectServes, runCode, settle, startServer, stopClean } from '../support/live-server.ts';
 import { PROGRAMS } from '../support/programs.ts';
-import { ALL_WAYS, describeEach } from '../support/served-by.ts';
+import { ALL_WAYS, FRESH_WAYS, describeEach } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
@@ -103,48 +103,6 @@ describeEach(ALL_WAYS, (way) => {
     });
   });
 
-  // In a shared cell it is the other way round: shared.test.ts says what is promised there.
-  if (way.singleUse)
-    describe('single use', () => {
-      test('[CX-12] no two runs share a cell, also when they overlap', async () => {
-        const replies = await Promise.all(
-          Array.from({ length: 8 }, () => runCode(server, 'bash', 'echo $$ $HOSTNAME')),
-        );
-        expect(new Set(replies.map((reply) => reply.container_id)).size).toBe(8);
-        expect(new Set(replies.map((reply) => reply.file_path)).size).toBe(8);
-      });
-
-      test.each(['python', 'bash'])(
-        '[CX-12] what a run leaves behind is not seen by the next: %s',
-        async (language) => {
-          const places = '/tmp/left /dev/shm/left /tmp/.hidden/left';
-          const leave = `mkdir -p /tmp/.hidden; for place in ${places}; do echo x >$place; done; ls -A /tmp | wc -l`;
-          const look = 'ls -A /tmp /dev/shm/';
-          const inLanguage = (command: string): string =>
-            language === 'bash'
-              ? command
-              : `import subprocess\nsubprocess.run(['bash', '-c', ${JSON.stringify(command)}])`;
-          const first = await runCode(server, language, inLanguage(leave));
-          expect(first.stdout.trim()).toBe('3');
-          // As many as could come from the same pool, so that a cell used again would be met.
-          for (let round = 0; round < 3; round++) {
-            const reply = await runCode(server, language, inLanguage(look));
-            const own = reply.file_path.slice('/tmp/'.length);
-            expect(reply.stdout.trim().split('\n').toSorted()).toEqual(
-              ['', '/dev/shm/:', '/tmp:', own, ...(way.ownShm ? [] : [own])].toSorted(),
-            );
-          }
-        },
-      );
-
-      test('[CX-12] a module planted beside one program is not imported by the next', async () => {
-        await runCode(server, 'python', "open('/tmp/json.py', 'w').write('print(\"planted\")')\nimport json");
-        expect(await runCode(server, 'python', 'import json\nprint(json.dumps(1))')).toMatchObject({
-          stdout: '1\n',
-        });
-      });
-    });
-
   test('[CX-15] health tells the state of every language', async () => {
     await settle(server);
     const health = await server.health();
@@ -175,5 +133,52 @@ describeEach(ALL_WAYS, (way) => {
     }
     expect([...statuses]).toEqual(['ok']);
     await expectServes(server);
+  });
+});
+
+// In a shared cell it is the other way round: shared.test.ts says what is promised there.
+describeEach(FRESH_WAYS, (way) => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startServer({ way, languages: ['bash', 'python'] });
+  });
+  afterAll(() => stopClean(server));
+
+  test('[CX-12] no two runs share a cell, also when they overlap', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, () => runCode(server, 'bash', 'echo $$ $HOSTNAME')),
+    );
+    expect(new Set(replies.map((reply) => reply.container_id)).size).toBe(8);
+    expect(new Set(replies.map((reply) => reply.file_path)).size).toBe(8);
+  });
+
+  test.each(['python', 'bash'])(
+    '[CX-12] what a run leaves behind is not seen by the next: %s',
+    async (language) => {
+      const places = '/tmp/left /dev/shm/left /tmp/.hidden/left';
+      const leave = `mkdir -p /tmp/.hidden; for place in ${places}; do echo x >$place; done; ls -A /tmp | wc -l`;
+      const look = 'ls -A /tmp /dev/shm/';
+      const inLanguage = (command: string): string =>
+        language === 'bash'
+          ? command
+          : `import subprocess\nsubprocess.run(['bash', '-c', ${JSON.stringify(command)}])`;
+      const first = await runCode(server, language, inLanguage(leave));
+      expect(first.stdout.trim()).toBe('3');
+      // As many as could come from the same pool, so that a cell used again would be met.
+      for (let round = 0; round < 3; round++) {
+        const reply = await runCode(server, language, inLanguage(look));
+        const own = reply.file_path.slice('/tmp/'.length);
+        expect(reply.stdout.trim().split('\n').toSorted()).toEqual(
+          ['', '/dev/shm/:', '/tmp:', own, ...(way.ownShm ? [] : [own])].toSorted(),
+        );
+      }
+    },
+  );
+
+  test('[CX-12] a module planted beside one program is not imported by the next', async () => {
+    await runCode(server, 'python', "open('/tmp/json.py', 'w').write('print(\"planted\")')\nimport json");
+    expect(await runCode(server, 'python', 'import json\nprint(json.dumps(1))')).toMatchObject({
+      stdout: '1\n',
+    });
   });
 });

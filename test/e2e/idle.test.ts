@@ -10,6 +10,7 @@ describeEach(ALL_WAYS, (way) => {
   beforeAll(async () => {
     server = await startServer({
       way,
+      languages: ['bash', 'python', 'ruby'],
       args: ['--set', 'pool.idleMs=1500ms', '--set', 'pool.idleCheckMs=100ms'],
     });
   });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LanguagesReply } from '../../src/wire/execute.ts';
 import { BASE_IMAGE } from '../support/base-image.ts';
 import { runCode, startServer, stopClean } from '../support/live-server.ts';
-import { ALL_WAYS, describeEach } from '../support/served-by.ts';
+import { USUAL_WAYS, describeEach } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
 
 const ONLY_ADDED = { python: false, ruby: false, javascript: false, typescript: false };
@@ -18,7 +18,7 @@ async function listLanguages(server: TestServer): Promise<LanguagesReply['langua
   return ((await (await fetch(`${server.url}/languages`)).json()) as LanguagesReply).languages;
 }
 
-describeEach(ALL_WAYS, (way) => {
+describeEach(USUAL_WAYS, (way) => {
   describe('languages added by a file alone', () => {
     let server: TestServer;
     const folder = mkdtempSync(join(tmpdir(), 'hotcell-languages-'));

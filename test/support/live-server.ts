@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
+import { BUILT_IN_LANGUAGES } from '../../src/core/language.ts';
 import type { ExecuteReply } from '../../src/wire/execute.ts';
 import { cellsOf, describeFootprint, footprintOf, processesIn } from './footprint.ts';
 import { findTraces, listProcesses, waitFor } from './leftovers.ts';
@@ -10,8 +11,19 @@ export { instancesOf } from './footprint.ts';
 /** Small, so that a file does not spend its time on booting cells that nobody uses. */
 export const POOL_SIZE = 2;
 
-export function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  return TestServer.start({ ...options, args: ['--set', `pool.size=${POOL_SIZE}`, ...(options.args ?? [])] });
+interface LiveServerOptions extends ServerOptions {
+  /** All of them unless said: each of them boots cells, whoever uses it. */
+  readonly languages?: readonly string[];
+}
+
+export function startServer({ languages, ...options }: LiveServerOptions = {}): Promise<TestServer> {
+  const args = ['--set', `pool.size=${POOL_SIZE}`];
+  if (languages !== undefined) {
+    const unused = Object.keys(BUILT_IN_LANGUAGES).filter((name) => !languages.includes(name));
+    const off = Object.fromEntries(unused.map((name) => [name, false]));
+    args.push('--set', `languages=${JSON.stringify(off)}`);
+  }
+  return TestServer.start({ ...options, args: [...args, ...(options.args ?? [])] });
 }
 
 /** All samples of a metric, by their labels as Prometheus writes them. */

@@ -64,7 +64,13 @@ export const OCI_SHARED = toWay(OCI, 'shared');
 export const DOCKER_FRESH = toWay(DOCKER, 'fresh');
 export const DOCKER_SHARED = toWay(DOCKER, 'shared');
 
-export const ALL_WAYS: readonly Way[] = [OCI_FRESH, OCI_SHARED, DOCKER_FRESH, DOCKER_SHARED];
+/** Each driver with the strategy that it has by itself: for what no strategy changes. */
+export const USUAL_WAYS: readonly Way[] = [OCI_FRESH, DOCKER_SHARED];
+/**
+ * Each driver, and each strategy. Fresh cells of Docker are not among them: the contract of the driver and the attacks run
+ * in those, and to boot them is most of the work of an engine.
+ */
+export const ALL_WAYS: readonly Way[] = [OCI_FRESH, OCI_SHARED, DOCKER_SHARED];
 export const FRESH_WAYS: readonly Way[] = [OCI_FRESH, DOCKER_FRESH];
 export const SHARED_WAYS: readonly Way[] = [OCI_SHARED, DOCKER_SHARED];
 
