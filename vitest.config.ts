@@ -6,21 +6,26 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
  * other, and in each of them whatever measures the machine comes last, alone.
  */
 
-/** Of the code beside them, but with real programs: each costs as much as a file with real cells. */
-const PROGRAMS = [
+/** Of the code beside them, but slow: they start real programs, or send floods. */
+const SLOW = [
   'src/app/serve.test.ts',
-  'src/cli/**/*.test.ts',
-  'src/fleet/{environment,git,state}/**/*.test.ts',
+  'src/cli/{cli,session,session/shell}.test.ts',
+  'src/client/{reconnect,terminal-connection}.test.ts',
+  'src/fleet/environment/dependencies.test.ts',
+  'src/fleet/git/**/*.test.ts',
+  'src/fleet/state/{file-lock,orchestrator-lock,state-store}.test.ts',
   'src/fleet/{clean-up,stop-fleet}.test.ts',
-  'src/http/sessions/exec-streams.test.ts',
+  'src/http/sessions/{exec-streams,terminal-endurance}.test.ts',
   'src/packages/import-scanner.test.ts',
+  'src/policy/{command-rules-hostile,rate-limit}.test.ts',
+  'src/sessions/output-log.test.ts',
   'test/forbidden-imports.test.ts',
 ];
 
 /** They measure time, or need what the machine has of memory and processes. */
 const ALONE = [
-  'test/attacks/{exhaustion,floods,neighbours,preload-limits,session-limits}.test.ts',
-  'test/e2e/{burst,figures,idle}.test.ts',
+  'test/attacks/{exhaustion,preload-limits,session-limits}.test.ts',
+  'test/e2e/{figures,idle}.test.ts',
   'test/faults/{docker-engine,endurance,session-flood}.test.ts',
 ];
 
@@ -47,7 +52,10 @@ function toProject(
   workers: 1 | 2,
   test: NonNullable<TestProjectInlineConfiguration['test']>,
 ): TestProjectInlineConfiguration {
-  return { test: { ...test, name, maxWorkers: workers, sequence: { groupOrder: order++ } } };
+  const sequence = { groupOrder: order++ };
+  // Each project loads the same modules: what is made of them is kept for all, and for the next time.
+  const experimental = { fsModuleCache: true };
+  return { test: { ...test, name, maxWorkers: workers, sequence, experimental } };
 }
 
 /** Two files at a time, and one at a time those that measure. */
@@ -76,13 +84,13 @@ export default defineConfig({
     projects: [
       toProject('check', 2, {
         include: ['src/**/*.test.ts', 'test/specification/**/*.test.ts', 'test/architecture.test.ts'],
-        exclude: [...PROGRAMS, ...mocking],
+        exclude: [...SLOW, ...mocking],
         testTimeout: 30_000,
         // Modules hold no state: loading them again for every file is most of the work.
         isolate: false,
       }),
       toProject('check-isolated', 2, { include: mocking, testTimeout: 30_000 }),
-      toProject('cells-programs', 2, { include: PROGRAMS, ...slow }),
+      toProject('cells-slow', 2, { include: SLOW, ...slow }),
       toProject('cells-guest', 2, { include: ['guest/**/*.test.ts'], ...slow }),
       ...toTier('cells', { include: PLACES, exclude: engines, provide: { ways: 'own' } }),
       ...toTier('engines', { include: [...engines, ...mixed], provide: { ways: 'engine' }, ...engine }),
