@@ -22,11 +22,11 @@ const SLOW = [
   'test/forbidden-imports.test.ts',
 ];
 
-/** They measure time, or need what the machine has of memory and processes. */
+/** They measure time, need what the machine has of memory and processes, or change the images that all use. */
 const ALONE = [
   'test/attacks/{exhaustion,preload-limits,session-limits}.test.ts',
-  'test/e2e/{figures,idle}.test.ts',
-  'test/faults/{docker-engine,endurance,session-flood}.test.ts',
+  'test/e2e/{figures,fleet-image,idle,images,runner-image}.test.ts',
+  'test/faults/{endurance,session-flood}.test.ts',
 ];
 
 const PLACES = ['test/{contract,attacks,e2e}/**/*.test.ts'];
