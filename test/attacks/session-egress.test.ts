@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { EgressReply } from '../../src/wire/egress.ts';
 import type { OutputReply } from '../../src/wire/session-exec.ts';
 import { waitFor } from '../support/leftovers.ts';
-import { FRESH_WAYS, OCI_FRESH, describeEach } from '../support/served-by.ts';
+import { FRESH_WAYS, OCI_FRESH, describeEach, describeOnce } from '../support/served-by.ts';
 import type { Hand } from '../support/session-door.ts';
 import { ServedSessions } from '../support/session-site.ts';
 
@@ -169,7 +169,7 @@ print socket(R, PF_INET, SOCK_RAW, 1) ? "raw" : "no", "\\n"; print socket(P, 17,
   });
 });
 
-describe('with the programs of this machine', () => {
+describeOnce('with the programs of this machine', () => {
   let served: ServedSessions;
   let hand: Hand;
   beforeAll(async () => {

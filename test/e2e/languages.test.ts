@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { LanguagesReply } from '../../src/wire/execute.ts';
 import { BASE_IMAGE } from '../support/base-image.ts';
 import { runCode, startServer, stopClean } from '../support/live-server.ts';
-import { USUAL_WAYS, describeEach } from '../support/served-by.ts';
+import { USUAL_WAYS, describeEach, describeOnce } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
 
 const ONLY_ADDED = { python: false, ruby: false, javascript: false, typescript: false };
@@ -97,7 +97,7 @@ describeEach(USUAL_WAYS, (way) => {
   });
 });
 
-describe('languages added by the environment alone', () => {
+describeOnce('languages added by the environment alone', () => {
   test('[CX-02] JSON in HOTCELL_LANGUAGES', async () => {
     const languages = JSON.stringify({ ...ONLY_ADDED, perl: PERL });
     const server = await startServer({ env: { HOTCELL_LANGUAGES: languages } });

@@ -16,7 +16,7 @@ import {
   stopClean,
 } from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
-import { ALL_WAYS, describeEach } from '../support/served-by.ts';
+import { ALL_WAYS, describeEach, describeOnce } from '../support/served-by.ts';
 import {
   StartFailure,
   TestServer,
@@ -185,7 +185,7 @@ describeEach(ALL_WAYS, (way) => {
   });
 });
 
-describe('a start that cannot serve', () => {
+describeOnce('a start that cannot serve', () => {
   test('[CX-11] a root without interpreters stops the start and says what to do', async () => {
     const rootfs = mkdtempSync(join(tmpdir(), 'hotcell-rootfs-'));
     mkdirSync(join(rootfs, 'usr'));
@@ -224,22 +224,24 @@ describe('a start that cannot serve', () => {
 });
 
 // The door is the same for all drivers.
-test('[CX-18] connections on which nothing or half a request has come do not hold the stop', async () => {
-  const server = await startServer({ args: ONE_CELL });
-  const { hostname, port } = new URL(server.url);
-  const head = 'POST /execute/bash HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n';
-  const sockets = ['', head, `${head}content-length: 100\r\n\r\n{"code": "`].map((words) => {
-    const socket = connect(Number(port), hostname);
-    socket.on('error', () => {});
-    socket.write(words);
-    return socket;
+describeOnce('a stop', () => {
+  test('[CX-18] connections on which nothing or half a request has come do not hold the stop', async () => {
+    const server = await startServer({ args: ONE_CELL });
+    const { hostname, port } = new URL(server.url);
+    const head = 'POST /execute/bash HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n';
+    const sockets = ['', head, `${head}content-length: 100\r\n\r\n{"code": "`].map((words) => {
+      const socket = connect(Number(port), hostname);
+      socket.on('error', () => {});
+      socket.write(words);
+      return socket;
+    });
+    // An answer later on the same machine: by then the server has what was written before.
+    await expectServes(server);
+    const stopped = server.stop().then((code) => ({ code }));
+    const end = await Promise.race([stopped, sleep(15_000, 'held')]);
+    for (const socket of sockets) socket.destroy();
+    await stopped;
+    removeFolders(server.stateDirectory);
+    expect(end).toEqual({ code: 0 });
   });
-  // An answer later on the same machine: by then the server has what was written before.
-  await expectServes(server);
-  const stopped = server.stop().then((code) => ({ code }));
-  const end = await Promise.race([stopped, sleep(15_000, 'held')]);
-  for (const socket of sockets) socket.destroy();
-  await stopped;
-  removeFolders(server.stateDirectory);
-  expect(end).toEqual({ code: 0 });
 });

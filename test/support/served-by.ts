@@ -1,4 +1,4 @@
-import { inject } from 'vitest';
+import { describe, inject } from 'vitest';
 import { engineHost, requireImages, whyNoEngine } from './docker-engine.ts';
 import { describeThatNeeds } from './needs.ts';
 
@@ -79,6 +79,9 @@ export function isMeant(driver: Way['driver'] | undefined): boolean {
   const ways = inject('ways') ?? 'all';
   return ways === 'all' || (driver === 'docker') === (ways === 'engine');
 }
+
+/** For what stands beside `describeEach` and has nothing to do with an engine: it belongs to one tier. */
+export const describeOnce: typeof describe | typeof describe.skip = isMeant('oci') ? describe : describe.skip;
 
 /** The same tests over each of these ways. */
 export function describeEach(ways: readonly Way[], tests: (way: Way) => void): void {
