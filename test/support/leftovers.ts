@@ -41,6 +41,9 @@ export function listProcesses(): string[] {
     .filter((line) => line !== '');
 }
 
+const SHORTEST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 100;
+
 /** Waits until `condition` holds; a bounded wait for something that must happen, not a pause in hope. */
 export async function waitFor(
   what: string,
@@ -48,8 +51,11 @@ export async function waitFor(
   withinMs = 15_000,
 ): Promise<void> {
   const deadline = Date.now() + withinMs;
+  let pauseMs = SHORTEST_PAUSE_MS;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`did not happen in ${withinMs} ms: ${what}`);
-    await sleep(20);
+    await sleep(pauseMs);
+    // Looking costs work, too, of the very machine that is waited for.
+    pauseMs = Math.min(pauseMs * 1.15, LONGEST_PAUSE_MS);
   }
 }

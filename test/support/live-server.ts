@@ -28,7 +28,14 @@ export function startServer({ languages, ...options }: LiveServerOptions = {}): 
 
 /** All samples of a metric, by their labels as Prometheus writes them. */
 export async function readMetrics(server: TestServer, name: string): Promise<Map<string, number>> {
-  const text = await (await fetch(`${server.url}/metrics`)).text();
+  return samplesOf(name, await readAllMetrics(server));
+}
+
+async function readAllMetrics(server: TestServer): Promise<string> {
+  return (await fetch(`${server.url}/metrics`)).text();
+}
+
+function samplesOf(name: string, text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => new RegExp(`^${name}[ {]`).test(line));
   return new Map(
     lines.map((line) => [line.slice(name.length, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]),
@@ -42,8 +49,9 @@ export async function readResidentBytes(server: TestServer): Promise<number> {
 /** Waits until nothing runs and every pool is full: no cell is being made or removed any more. */
 export async function settle(server: TestServer, size = POOL_SIZE): Promise<void> {
   const isQuiet = async (): Promise<boolean> => {
-    const running = (await readMetrics(server, 'hotcell_runs_running')).get('') ?? 1;
-    const ready = [...(await readMetrics(server, 'hotcell_cells_ready')).values()];
+    const metrics = await readAllMetrics(server);
+    const running = samplesOf('hotcell_runs_running', metrics).get('') ?? 1;
+    const ready = [...samplesOf('hotcell_cells_ready', metrics).values()];
     const isFull = ready.length > 0 && ready.every((cells) => cells >= size);
     if (running > 0 || !isFull) return false;
     // In a shared cell all those of a language wait.
