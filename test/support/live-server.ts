@@ -126,13 +126,14 @@ export async function runCode(
 
 /** What an attack must not have changed: the next request gets the right answer. */
 export async function expectServes(server: TestServer): Promise<void> {
-  const [python, bash] = await Promise.all([
-    runCode(server, 'python', 'print(6 * 7)'),
-    runCode(server, 'bash', 'echo $((6 * 7))'),
-  ]);
-  const told = [python, bash].map(({ stdout, exit_code: exitCode }) => ({ stdout, exitCode }));
+  const programs = { bash: 'echo $((6 * 7))', python: 'print(6 * 7)' };
+  // After every test: where each answer costs the boot of a cell, one of them has to do.
+  const isCostly = server.way?.slowBoot === true && server.way.singleUse;
+  const asked = Object.entries(programs).slice(0, isCostly ? 1 : 2);
+  const replies = await Promise.all(asked.map(([language, code]) => runCode(server, language, code)));
+  const told = replies.map(({ stdout, exit_code: exitCode }) => ({ stdout, exitCode }));
   assert.deepEqual(
     told,
-    [python, bash].map(() => ({ stdout: '42\n', exitCode: 0 })),
+    asked.map(() => ({ stdout: '42\n', exitCode: 0 })),
   );
 }

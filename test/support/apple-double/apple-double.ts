@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundledTools } from '../../../src/app/make-drivers.ts';
+import { COMPILE_CACHE } from '../compile-cache.ts';
 import { findProgram } from '../find-program.ts';
 import { listProcesses, waitFor } from '../leftovers.ts';
 import { isRoot } from '../needs.ts';
@@ -44,9 +45,10 @@ export class AppleDouble implements AsyncDisposable {
       ...control,
     };
     this.state.addImage(makeImage(IMAGE));
-    writeFileSync(this.cli, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' '${this.folder}' "$@"\n`, {
-      mode: 0o755,
-    });
+    // Whoever calls it may have an environment of its own.
+    const variables = Object.entries(COMPILE_CACHE).map(([name, value]) => `export ${name}='${value}'\n`);
+    const command = `exec '${process.execPath}' '${MAIN}' '${this.folder}' "$@"`;
+    writeFileSync(this.cli, `#!/bin/sh\n${variables.join('')}${command}\n`, { mode: 0o755 });
   }
 
   run(...argv: readonly string[]): Answer {
