@@ -275,7 +275,7 @@ describe('files', () => {
     await session(['put', SESSION, 'one', 'in/two']);
     await session(['put', SESSION, './d', 'in/']);
     expect((await session(['put', SESSION, 'd', '.'])).stdout).toBe('put 1 file\n');
-    const paths = calls().map(([, body]) => (body as { files: { path: string; mode: number }[] }).files);
+    const paths = calls().map(([, body]) => body as { path: string; mode: number }[]);
     expect(paths).toMatchObject([
       [{ path: 'in/two', mode: 0o644 }],
       [{ path: 'in/d/e/f', mode: 0o755 }],
