@@ -3,8 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
 import * as z from 'zod';
-import { SETTINGS } from '../src/app/config-keys.ts';
-import { Config } from '../src/app/config.ts';
+import { SETTINGS } from '../src/app/config/config-keys.ts';
+import { Config } from '../src/app/config/config.ts';
 import { ERRORS } from '../src/core/errors.ts';
 import { BUILT_IN_LANGUAGES } from '../src/core/language.ts';
 import { makeOpenApi } from '../src/http/openapi.ts';
@@ -65,7 +65,7 @@ function configurationPage(): string {
   });
   return page(
     'Configuration',
-    ['src/app/config.ts', 'src/core/limits.ts'],
+    ['src/app/config/config.ts', 'src/core/limits.ts'],
     'Later sources win: defaults, then the first settings file that exists (`--config FILE`, `./hotcell.yaml`, ' +
       '`/etc/hotcell/hotcell.yaml`), then environment variables, then flags. `--set KEY=VALUE` takes every key but ' +
       '`apiKey`. Unknown keys and unknown `HOTCELL_` variables are refused. `hotcell config` shows every value and where it comes from.',

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { FleetState } from '../../src/fleet/fleet-state.ts';
 import { ensureBaseImage } from '../../test/support/base-image.ts';
 import { EngineApi } from '../../test/support/engine-api.ts';

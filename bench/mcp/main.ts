@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { renderTable } from '../report/markdown-table.ts';
 import { ForeignLoad } from '../support/foreign-load.ts';
 import { describeMachine } from '../support/machine.ts';

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { BASE_ENV } from '../../src/drivers/oci/rootfs.ts';
 import { commandFor, fileNameOf, helloIn, requireHello, type LanguageName } from '../support/hello.ts';
 import { runCommand } from '../support/run-command.ts';

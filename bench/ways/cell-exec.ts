@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import type { Cell } from '../../src/core/cell.ts';
 import { DEFAULT_LIMITS } from '../../src/core/limits.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';

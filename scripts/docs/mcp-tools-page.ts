@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { DEFAULT_WORKBENCH_SETTINGS } from '../../src/workbench/settings.ts';
-import { McpConfig } from '../../src/app/mcp-config.ts';
+import { McpConfig } from '../../src/app/config/mcp-config.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';
 import { McpDoor } from '../../src/mcp/door.ts';
 import { serveOverStdio } from '../../src/mcp/stdio-door.ts';

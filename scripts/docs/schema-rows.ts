@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { Setting } from '../../src/app/config-keys.ts';
+import type { Setting } from '../../src/app/config/config-keys.ts';
 import { code, plain } from './markdown.ts';
 
 export const JsonSchema = z.looseObject({

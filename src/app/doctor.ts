@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DriverTraits, Probe } from '../core/driver.ts';
 import { DRIVER_NAMES } from '../drivers/registry.ts';
-import { driversToTry, probeDriver, serves } from './choose-driver.ts';
-import type { Config } from './config.ts';
-import { listImages } from './images.ts';
-import { toLanguageTable } from './language-table.ts';
-import { SILENT_HOOKS, bundledTools, makeDriver } from './make-drivers.ts';
+import { driversToTry, probeDriver, serves } from './drivers/choose-driver.ts';
+import type { Config } from './config/config.ts';
+import { listImages } from './images/images.ts';
+import { toLanguageTable } from './config/language-table.ts';
+import { SILENT_HOOKS, bundledTools, makeDriver } from './drivers/make-drivers.ts';
 import { whyNotOnDisk } from './workspaces.ts';
 
 export interface HostReport {

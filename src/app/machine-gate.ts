@@ -3,7 +3,7 @@ import type { Log } from '../core/log.ts';
 import { caBundlePath } from '../egress/ca-bundle.ts';
 import { EgressGate } from '../egress/gate.ts';
 import { readPresets, type PresetTable } from '../egress/presets.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 
 /** The gate as this machine is set up: its registries, and whom it trusts. */
 export interface MachineGate {

@@ -11,10 +11,10 @@ import { PYPI } from '../packages/pip-ecosystem.ts';
 import { PythonPackages } from '../packages/python-packages.ts';
 import { PythonScanner } from '../packages/python-scanner.ts';
 import type { RunPackages } from '../runs/run-packages.ts';
-import type { Config } from './config.ts';
-import { toLanguageTable } from './language-table.ts';
+import type { Config } from './config/config.ts';
+import { toLanguageTable } from './config/language-table.ts';
 import { openMachineGate, readCaBundle, type MachineGate } from './machine-gate.ts';
-import { bundledVersion } from './make-drivers.ts';
+import { bundledVersion } from './drivers/make-drivers.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
 
 export interface PackageParts {

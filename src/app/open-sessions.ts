@@ -13,9 +13,9 @@ import { RateLimit } from '../policy/rate-limit.ts';
 import type { SessionStats } from '../sessions/session-stats.ts';
 import { KeptSessions } from '../sessions/sessions.ts';
 import type { Volumes } from '../sessions/volumes.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import { openMachineGate, readCaBundle } from './machine-gate.ts';
-import { NO_SESSION_STATS } from './session-metrics.ts';
+import { NO_SESSION_STATS } from './metrics/session-metrics.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
 import { whyNotOnDisk } from './workspaces.ts';
 

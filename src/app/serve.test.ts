@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SILENT_LOG } from '../core/log.ts';
-import { Config } from './config.ts';
+import { Config } from './config/config.ts';
 import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { serve } from './serve.ts';
 

@@ -4,11 +4,11 @@ import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { buildHttpServer } from '../http/server.ts';
 import type { LanguageStatus } from '../runs/run.ts';
-import type { DriverChoice } from './choose-driver.ts';
-import type { Config } from './config.ts';
+import type { DriverChoice } from './drivers/choose-driver.ts';
+import type { Config } from './config/config.ts';
 import { startEngine } from './engine.ts';
-import { openMcp, openMcpHttp } from './open-mcp.ts';
-import { openConfiguredWorkbenches } from './open-workbenches.ts';
+import { openMcp, openMcpHttp } from './mcp/open-mcp.ts';
+import { openConfiguredWorkbenches } from './mcp/open-workbenches.ts';
 import { readVersion } from './read-version.ts';
 
 export interface ServeHooks {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
-import { Config } from '../app/config.ts';
+import { Config } from '../app/config/config.ts';
 
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 

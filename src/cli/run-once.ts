@@ -1,5 +1,5 @@
-import type { Config } from '../app/config.ts';
-import { toLanguageTable } from '../app/language-table.ts';
+import type { Config } from '../app/config/config.ts';
+import { toLanguageTable } from '../app/config/language-table.ts';
 import { toHotcellError } from '../core/errors.ts';
 import type { RunResult } from '../runs/run.ts';
 import type { RunOptions } from './commands/run.ts';

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { ALL_DRIVERS } from '../app/driver-choices.ts';
-import type { ReadConfig } from '../app/read-config.ts';
+import { ALL_DRIVERS } from '../app/drivers/driver-choices.ts';
+import type { ReadConfig } from '../app/config/read-config.ts';
 import { usageError } from './exit-codes.ts';
 
 /** What every command that reads settings accepts. */
@@ -81,6 +81,6 @@ export async function readSettings(options: SettingsOptions): Promise<ReadConfig
     flags[setting.path] = value;
     flagNames[setting.path] = setting.flag;
   }
-  const { readConfigFromProcess } = await import('../app/read-config.ts');
+  const { readConfigFromProcess } = await import('../app/config/read-config.ts');
   return readConfigFromProcess(flags, options.config, flagNames);
 }

@@ -1,4 +1,4 @@
-import type { Config } from '../app/config.ts';
+import type { Config } from '../app/config/config.ts';
 import type { Log } from '../core/log.ts';
 import { toPrintable } from './render/printable.ts';
 import type { Terminal } from './terminal.ts';

@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import type { ExecRequest } from '../../src/core/exec.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../src/core/limits.ts';
 import { PreloadDriver } from '../../src/drivers/preload/driver.ts';

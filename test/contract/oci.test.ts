@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';
 import { OciDriver, type OciOptions } from '../../src/drivers/oci/driver.ts';
 import type { RuntimeName } from '../../src/drivers/oci/runtime.ts';

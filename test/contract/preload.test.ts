@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { unenforced } from '../../src/core/enforcement.ts';
 import { DEFAULT_LIMITS } from '../../src/core/limits.ts';
 import { PreloadDriver, type PreloadOptions } from '../../src/drivers/preload/driver.ts';

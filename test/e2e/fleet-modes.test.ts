@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { WORKER_TAG } from '../../src/app/fleet-image.ts';
+import { WORKER_TAG } from '../../src/app/fleet/fleet-image.ts';
 import { engineApi, engineHost, whyNoEngine } from '../support/docker-engine.ts';
 import { FleetCommand, OCI, SUBPROCESS, mahabharatha, type FleetEnd } from '../support/fleet-command.ts';
 import { describeFleet, viewHost } from '../support/fleet-remains.ts';

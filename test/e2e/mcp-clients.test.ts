@@ -17,7 +17,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { SETTINGS } from '../../src/app/config-keys.ts';
+import { SETTINGS } from '../../src/app/config/config-keys.ts';
 import {
   ROOT,
   STDIO_CLIENTS,

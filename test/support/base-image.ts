@@ -4,7 +4,7 @@ import { readFileSync, realpathSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { EngineApi } from './engine-api.ts';
 import { findDebianSource } from './debian-source.ts';
 import { findProgram } from './find-program.ts';

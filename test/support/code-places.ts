@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe } from 'vitest';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import type { Cell } from '../../src/core/cell.ts';
 import type { Driver } from '../../src/core/driver.ts';
 import type { Exec, ExecRequest } from '../../src/core/exec.ts';

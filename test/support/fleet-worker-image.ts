@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WORKER_TAG } from '../../src/app/fleet-image.ts';
+import { WORKER_TAG } from '../../src/app/fleet/fleet-image.ts';
 import { BASE_IMAGE } from './base-image.ts';
 import { engineApi } from './docker-engine.ts';
 

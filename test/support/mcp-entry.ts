@@ -1,5 +1,5 @@
-import { readConfig } from '../../src/app/read-config.ts';
-import { serveMcp } from '../../src/app/serve-mcp.ts';
+import { readConfig } from '../../src/app/config/read-config.ts';
+import { serveMcp } from '../../src/app/mcp/serve-mcp.ts';
 import { makeLog } from '../../src/app/make-log.ts';
 import { ScriptedWorkbenches } from '../../src/mcp/scripted-workbench.double.ts';
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { SYSTEM_CLOCK } from '../../src/app/system-clock.ts';
 import type { CellSpec } from '../../src/core/cell.ts';
 import type { Driver } from '../../src/core/driver.ts';

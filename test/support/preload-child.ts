@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { bundledTools } from '../../src/app/make-drivers.ts';
+import { bundledTools } from '../../src/app/drivers/make-drivers.ts';
 import { PROMISES } from '../../src/core/enforcement.ts';
 import { messageOf } from '../../src/core/errors.ts';
 import type { ExecRequest } from '../../src/core/exec.ts';

@@ -1,9 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Config } from '../../src/app/config.ts';
-import { readConfig } from '../../src/app/read-config.ts';
-import { openWorkbenches, type WorkbenchTools } from '../../src/app/open-workbenches.ts';
+import type { Config } from '../../src/app/config/config.ts';
+import { readConfig } from '../../src/app/config/read-config.ts';
+import { openWorkbenches, type WorkbenchTools } from '../../src/app/mcp/open-workbenches.ts';
 import type { KeptWorkbenches } from '../../src/workbench/workbenches.ts';
 import { HotcellError } from '../../src/core/errors.ts';
 import { SILENT_LOG, type Log } from '../../src/core/log.ts';

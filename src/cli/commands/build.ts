@@ -36,7 +36,7 @@ export function addBuildCommand(program: Command, { terminal, outcome }: Command
     .action(async (names: string[], options: Options) => {
       const { config } = await readSettings(options);
       outcome.debug = config.logLevel === 'debug';
-      const { buildImages } = await import('../../app/images.ts');
+      const { buildImages } = await import('../../app/images/images.ts');
       const { base, platform } = options;
       using progress = new ProgressLine(terminal);
       const rows: Record<string, unknown>[] = [];

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Config } from '../../app/config.ts';
-import type { ReadConfig } from '../../app/read-config.ts';
+import type { Config } from '../../app/config/config.ts';
+import type { ReadConfig } from '../../app/config/read-config.ts';
 import type { CommandContext } from '../program.ts';
 import { renderTable } from '../render/table.ts';
 import { addSettingsOptions, readSettings, type SettingsOptions } from '../settings-options.ts';
@@ -28,7 +28,7 @@ export function addConfigCommand(program: Command, { terminal }: CommandContext)
     .option('--keys', 'list the keys that exist instead of reading any value')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { SETTINGS } = await import('../../app/config-keys.ts');
+      const { SETTINGS } = await import('../../app/config/config-keys.ts');
       if (options.keys === true) {
         renderKeys(terminal, [...SETTINGS.values()], options.json === true);
         return;

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { WORKER_DRIVERS, isMadeFromImage } from '../../app/driver-choices.ts';
+import { WORKER_DRIVERS, isMadeFromImage } from '../../app/drivers/driver-choices.ts';
 import { toSizeText } from '../../lib/size-text.ts';
 import { usageError } from '../exit-codes.ts';
 import type { CommandContext } from '../program.ts';
@@ -49,7 +49,7 @@ export function addFleetBuildCommand(parent: Command, { terminal, outcome }: Com
         throw usageError(`cells of the driver ${driver} have no image`, 'Leave out --base and --platform.');
       const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
       outcome.debug = config.logLevel === 'debug';
-      const { buildWorkerImage, installAgentFolder } = await import('../../app/fleet-image.ts');
+      const { buildWorkerImage, installAgentFolder } = await import('../../app/fleet/fleet-image.ts');
       using progress = new ProgressLine(terminal);
       const onProgress = (text: string): void => progress.show(`mahabharatha: ${text}`);
       if (!isImage) {

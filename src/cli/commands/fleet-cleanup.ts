@@ -59,7 +59,7 @@ async function runCleanUp(options: Options, { terminal, outcome }: CommandContex
   const [{ cleanUp, planCleanUp }, { HostGit }, { readFleetEnvironment }] = await Promise.all([
     import('../../fleet/clean-up.ts'),
     import('../../fleet/git/host-git.ts'),
-    import('../../app/fleet-environment.ts'),
+    import('../../app/fleet/fleet-environment.ts'),
   ]);
   const features = await findFeatures(options, terminal);
   const [first] = features;
@@ -87,7 +87,7 @@ async function runCleanUp(options: Options, { terminal, outcome }: CommandContex
   slow.tell(() => 'cleans up');
   const log = makeTerminalLog(config.logLevel === 'debug' ? 'debug' : 'warn', terminal);
   const reclaim = async (): Promise<string[]> =>
-    (await import('../../app/open-fleet.ts')).reclaimFleetCells(config, log);
+    (await import('../../app/fleet/open-fleet.ts')).reclaimFleetCells(config, log);
   const done = await cleanUp({ git, reclaim }, features, wish);
   show(done.plans, done.removedCells, { isDone: true, json: options.json === true }, terminal);
 }

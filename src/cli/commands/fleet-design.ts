@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
-import type { OpenPlanning } from '../../app/fleet-planning.ts';
+import type { OpenPlanning } from '../../app/fleet/fleet-planning.ts';
 import type { TaskGraph } from '../../fleet/task-graph.ts';
 import { usageError } from '../exit-codes.ts';
 import { addAgentOptions, type AgentOptions } from '../fleet/agent-options.ts';
@@ -54,7 +54,7 @@ export function addFleetDesignCommand(parent: Command, context: CommandContext):
     .action(async (options: Options) => {
       if (options.minTaskMinutes > options.maxTaskMinutes)
         throw usageError('--min-task-minutes is more than --max-task-minutes', 'Turn them round.');
-      const { openPlanning } = await import('../../app/fleet-planning.ts');
+      const { openPlanning } = await import('../../app/fleet/fleet-planning.ts');
       const planning = openPlanning(process.cwd(), options.feature);
       const { graph, path, warnings, rounds } =
         options.validateOnly === true

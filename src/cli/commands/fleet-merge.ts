@@ -33,7 +33,7 @@ export function addFleetMergeCommand(parent: Command, { terminal }: CommandConte
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { mergeFleet } = await import('../../app/merge-fleet.ts');
+      const { mergeFleet } = await import('../../app/fleet/merge-fleet.ts');
       const merged = await mergeFleet({
         folder: process.cwd(),
         feature: options.feature,

@@ -53,7 +53,7 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (named: string | undefined, words: string[], options: Options) => {
-      const { openPlanning } = await import('../../app/fleet-planning.ts');
+      const { openPlanning } = await import('../../app/fleet/fleet-planning.ts');
       if (named === undefined && options.approve !== true)
         throw usageError('the feature has no name', "Write: hotcell fleet plan NAME 'what it should do'");
       const planning = openPlanning(process.cwd(), named);

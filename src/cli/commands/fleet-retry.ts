@@ -37,7 +37,7 @@ export function addFleetRetryCommand(fleet: Command, { terminal }: CommandContex
       const [{ retryTasks }, { findOrchestrator }, { didYouMean }] = await Promise.all([
         import('../../fleet/retry-tasks.ts'),
         import('../../fleet/state/orchestrator-lock.ts'),
-        import('../../app/nearest-name.ts'),
+        import('../../app/config/nearest-name.ts'),
       ]);
       const retried = retryTasks(open.store, { task, reset: options.reset === true, suggest: didYouMean });
       const { feature } = open.paths;

@@ -61,7 +61,7 @@ async function stopAll(options: Options, { terminal, outcome }: CommandContext):
   const log = makeTerminalLog(config.logLevel === 'debug' ? 'debug' : 'warn', terminal);
   const reclaim = async (): Promise<string[]> => {
     progress.show('mahabharatha: removes the cells that are left');
-    const { reclaimFleetCells } = await import('../../app/open-fleet.ts');
+    const { reclaimFleetCells } = await import('../../app/fleet/open-fleet.ts');
     return reclaimFleetCells(config, log);
   };
   const result = await stopFleet(

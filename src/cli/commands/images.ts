@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { ImageOverview, LanguageImage } from '../../app/images.ts';
+import type { ImageOverview, LanguageImage } from '../../app/images/images.ts';
 import { toSizeText } from '../../lib/size-text.ts';
 import type { CommandContext } from '../program.ts';
 import { renderTable } from '../render/table.ts';
@@ -29,7 +29,7 @@ export function addImagesCommand(program: Command, { terminal, outcome }: Comman
     .action(async (options: Options) => {
       const { config } = await readSettings(options);
       outcome.debug = config.logLevel === 'debug';
-      const { lookAtImages } = await import('../../app/images.ts');
+      const { lookAtImages } = await import('../../app/images/images.ts');
       const images = toRows(await lookAtImages(config));
       if (options.json === true) {
         terminal.json(images.map(toJson));

@@ -26,7 +26,7 @@ export function addLanguagesCommand(program: Command, { terminal, outcome }: Com
       const { config } = await readSettings(options);
       outcome.debug = config.logLevel === 'debug';
       const { inspectHost } = await import('../../app/doctor.ts');
-      const { toLanguageTable } = await import('../../app/language-table.ts');
+      const { toLanguageTable } = await import('../../app/config/language-table.ts');
       const table = toLanguageTable(config.languages);
       const { languages } = await inspectHost(config);
       const statuses = new Map(languages.map((status) => [status.name, status]));

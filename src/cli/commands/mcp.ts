@@ -36,8 +36,8 @@ export function addMcpCommand(program: Command, { terminal, outcome }: CommandCo
       const { config } = await readSettings(options);
       outcome.debug = config.logLevel === 'debug';
       const [{ serveMcp }, { openConfiguredWorkbenches }, { readVersion }] = await Promise.all([
-        import('../../app/serve-mcp.ts'),
-        import('../../app/open-workbenches.ts'),
+        import('../../app/mcp/serve-mcp.ts'),
+        import('../../app/mcp/open-workbenches.ts'),
         import('../../app/read-version.ts'),
       ]);
       const log = makeTerminalLog(config.logLevel, terminal);

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { WORKER_DRIVERS } from '../../app/driver-choices.ts';
+import { WORKER_DRIVERS } from '../../app/drivers/driver-choices.ts';
 import { FLEET_MODES, PLAIN_MODE, type FleetMode } from '../../fleet/fleet-site.ts';
 
 /** Where an agent is run that is asked one question. */

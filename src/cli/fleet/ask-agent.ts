@@ -1,4 +1,4 @@
-import type { OpenPlanning } from '../../app/fleet-planning.ts';
+import type { OpenPlanning } from '../../app/fleet/fleet-planning.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { AgentReply } from '../../fleet/planning/ask-agent.ts';
 import { listenForStop } from '../listen-for-stop.ts';
@@ -18,7 +18,7 @@ export async function askAgent(asking: Asking, prompt: string): Promise<AgentRep
   const { planning, options, terminal, outcome, onProgress } = asking;
   const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
   outcome.debug = config.logLevel === 'debug';
-  const { askAgentOnce } = await import('../../app/ask-agent.ts');
+  const { askAgentOnce } = await import('../../app/fleet/ask-agent.ts');
   const { mode, driver, autoBuild } = options;
   const wish = {
     ...(mode === undefined ? {} : { mode }),

@@ -33,7 +33,7 @@ export async function leadFleet(
   const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
   left.debug = config.logLevel === 'debug';
   const [{ runFleet }, { toFinalReport }] = await Promise.all([
-    import('../../app/run-fleet.ts'),
+    import('../../app/fleet/run-fleet.ts'),
     import('../../fleet/status/final-report.ts'),
   ]);
   using stop = listenForStop(terminal);

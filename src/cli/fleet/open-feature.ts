@@ -12,7 +12,7 @@ export interface OpenFeature {
 export async function openFeature(named: string | undefined, terminal: Terminal): Promise<OpenFeature> {
   const [{ readFleetEnvironment }, { findRepositoryRoot }, { fleetPaths }, features, { StateStore: Store }] =
     await Promise.all([
-      import('../../app/fleet-environment.ts'),
+      import('../../app/fleet/fleet-environment.ts'),
       import('../../fleet/find-root.ts'),
       import('../../fleet/names.ts'),
       import('../../fleet/state/features.ts'),

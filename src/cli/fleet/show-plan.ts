@@ -17,8 +17,8 @@ export async function showPlan({ terminal, outcome }: CommandContext, options: P
   outcome.debug = settings.logLevel === 'debug';
   const [{ prepareFleet, toFleetWish, describeSite }, { openFleetSite }, { planRun, whatIf }] =
     await Promise.all([
-      import('../../app/run-fleet.ts'),
-      import('../../app/open-fleet.ts'),
+      import('../../app/fleet/run-fleet.ts'),
+      import('../../app/fleet/open-fleet.ts'),
       import('../../fleet/graph/plan-run.ts'),
     ]);
   const prepared = await prepareFleet({

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundledTools } from '../../../src/app/make-drivers.ts';
+import { bundledTools } from '../../../src/app/drivers/make-drivers.ts';
 import { COMPILE_CACHE } from '../compile-cache.ts';
 import { findProgram } from '../find-program.ts';
 import { listProcesses, waitFor } from '../leftovers.ts';

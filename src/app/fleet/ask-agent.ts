@@ -1,0 +1,111 @@
+import { rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { collectCredentials } from '../../fleet/environment/collect-credentials.ts';
+import { filterEnvironment } from '../../fleet/environment/variables.ts';
+import { findAuthor } from '../../fleet/git/author.ts';
+import { BaseStore } from '../../fleet/git/base-store.ts';
+import { HostGit, lineOf } from '../../fleet/git/host-git.ts';
+import { LinkedGit } from '../../fleet/git/linked-git.ts';
+import { SealedGit } from '../../fleet/git/sealed-git.ts';
+import { hideFolder } from '../../fleet/git/worktrees.ts';
+import { fleetPaths } from '../../fleet/names.ts';
+import { AgentRun } from '../../fleet/worker/agent-run.ts';
+import { Place } from '../../fleet/worker/place.ts';
+import type { Config } from '../config/config.ts';
+import type { DriverHooks } from '../drivers/make-drivers.ts';
+import { openFleetSite, type FleetWish } from './open-fleet.ts';
+import { readFleetConfig } from './read-fleet-config.ts';
+
+/** What an agent may write at most when it is asked for a text. */
+const ANSWER_BYTES = 4 * 1024 * 1024;
+/** No worker has this number. */
+const PLANNER = 9998;
+
+export interface Question {
+  readonly root: string;
+  readonly feature: string;
+  readonly prompt: string;
+  readonly wish: Partial<FleetWish>;
+  readonly signal?: AbortSignal;
+  readonly onNote?: (text: string) => void;
+}
+
+/**
+ * Asks the agent once, behind the same walls as a worker: a copy of the last commit, which is gone afterwards with whatever
+ * the agent did to it. Only what it prints comes back.
+ */
+export async function askAgentOnce(
+  settings: Config,
+  { root, feature, prompt, wish, signal, onNote }: Question,
+  hooks: DriverHooks,
+): Promise<{ code: number; stdout: string; stderr: string }> {
+  const git = await HostGit.open(root, process.env);
+  const paths = fleetPaths(git.root, feature);
+  const { config } = await readFleetConfig(paths.config);
+  const credentials = await collectCredentials(config.credentials, {
+    env: process.env,
+    home: homedir(),
+    root,
+  });
+  const mode = wish.mode ?? config.workers.launcher_type;
+  const driver = wish.driver ?? config.workers.driver;
+  const site = await openFleetSite(
+    settings,
+    config,
+    { mode, driver, autoBuild: wish.autoBuild ?? false },
+    hooks,
+  );
+  onNote?.(`the agent is asked in mode ${site.mode} (${site.reason})`);
+  // Two questions at once must not meet.
+  const key = `planner-${randomBytes(4).toString('hex')}`;
+  const branch = `mahabharatha/${feature}/${key}`;
+  await hideFolder(paths.home);
+  await hideFolder(join(paths.worktrees, '..'));
+  const base = new BaseStore(git, join(paths.cells, key, 'base.git'));
+  const parts = {
+    git,
+    feature,
+    worker: PLANNER,
+    branch,
+    worktree: join(paths.worktrees, key),
+    start: lineOf(await git.run(['rev-parse', '--verify', 'HEAD^{commit}'])),
+    author: await findAuthor(git, undefined),
+  };
+  const placeGit =
+    site.mode !== 'container'
+      ? new LinkedGit(parts)
+      : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
+  try {
+    const { kept } = filterEnvironment(process.env, {
+      allow: config.environment.allow,
+      credentials: [config.credentials.api_key_variable],
+    });
+    await using place = await Place.open({
+      site,
+      config,
+      git: placeGit,
+      name: `mahabharatha-${key}`,
+      owner: site.nextOwner(),
+      inject: credentials.inject,
+      variables: kept,
+    });
+    await placeGit.settle(place.runGit);
+    const agent = new AgentRun({ paths, config, site, credentials });
+    const { code, stdout, stderr } = await agent.ask({
+      place,
+      prompt,
+      variables: { MAHABHARATHA_FEATURE: feature },
+      timeMs: config.workers.timeout_minutes * 60_000,
+      keptBytes: ANSWER_BYTES,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    return { code, stdout, stderr };
+  } finally {
+    await placeGit.remove();
+    await git.attempt(['update-ref', '-d', `refs/heads/${branch}`]);
+    await rm(join(paths.cells, key), { recursive: true, force: true });
+    await site.close();
+  }
+}

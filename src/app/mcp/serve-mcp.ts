@@ -1,0 +1,34 @@
+import { serveOverStdio, type StdioStreams } from '../../mcp/stdio-door.ts';
+import { DEFAULT_TENANT } from '../../policy/tenants.ts';
+import type { Config } from '../config/config.ts';
+import { openMcp, type McpParts } from './open-mcp.ts';
+
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+/** Serves one client until it closes stdin or a signal comes; resolves when everything is closed. */
+export async function serveMcp(config: Config, parts: McpParts, streams: StdioStreams): Promise<void> {
+  const { log } = parts;
+  const stop = nextStop();
+  const door = openMcp(config.mcp, parts);
+  const connection = serveOverStdio(door, { tenant: DEFAULT_TENANT }, streams);
+  log.info({ mode: config.mcp.mode }, 'ready');
+  const reason = await Promise.race([stop, connection.ended.then(() => 'the client has gone')]);
+  log.info({ reason }, 'stopping');
+  await connection.close();
+  await door.close();
+  log.info({}, 'stopped');
+}
+
+/** The first signal asks for an orderly end; the second one is not kept waiting. */
+function nextStop(): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let asked = false;
+  for (const name of STOP_SIGNALS) {
+    process.on(name, () => {
+      if (asked) process.exit(1);
+      asked = true;
+      resolve(name);
+    });
+  }
+  return promise;
+}
