@@ -7,18 +7,14 @@ import type { Log } from '../../core/log.ts';
 import { UnusedIds } from '../../drivers/linux/unused-ids.ts';
 import { driversWith, kindOf, plainDriver, workerDrivers, type DriverName } from '../../drivers/registry.ts';
 import { networkOpener } from '../../egress/open-network.ts';
+import { AGENT_AT, findAgentFolder } from '../../fleet/agent/agent-folder.ts';
 import { chooseMode, type Candidate } from '../../fleet/choose-mode.ts';
 import type { FleetConfig } from '../../fleet/fleet-config.ts';
-import { PLAIN_MODE, type FleetMode, type FleetSite } from '../../fleet/fleet-site.ts';
+import type { FleetWish } from '../../fleet/fleet-machine.ts';
+import { PLAIN_MODE, type FleetSite } from '../../fleet/fleet-site.ts';
 import { chooseDriver } from '../drivers/choose-driver.ts';
 import type { Config } from '../config/config.ts';
-import {
-  AGENT_AT,
-  WORKER_CELL_IMAGE,
-  ensureWorkerImage,
-  findAgentFolder,
-  findWorkerImage,
-} from './fleet-image.ts';
+import { WORKER_CELL_IMAGE, agentShelf, ensureWorkerImage, findWorkerImage } from './fleet-image.ts';
 import { openMachineGate, readCaBundle } from '../machine-gate.ts';
 import { SYSTEM_CLOCK } from '../system-clock.ts';
 import { SILENT_HOOKS, bundledTools, makeDriver, type DriverHooks } from '../drivers/make-drivers.ts';
@@ -27,14 +23,6 @@ import { requireWorkerDriver } from '../drivers/driver-choices.ts';
 const HOW_TO_ALLOW = 'network.allow in .mahabharatha/config.yaml lists the hosts that workers may reach.';
 /** Where a cell without an image looks for programs; they are those of this machine. */
 const PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'];
-
-export interface FleetWish {
-  readonly mode: FleetMode | 'auto';
-  /** One of `WORKER_DRIVERS`. */
-  readonly driver: string;
-  /** Build the image of the workers if it is missing. */
-  readonly autoBuild: boolean;
-}
 
 /** The driver and everything else that workers are made of. Says what it chose and why; makes nothing yet. */
 export async function openFleetSite(
@@ -63,7 +51,7 @@ export async function openFleetSite(
   const { log } = hooks;
   const gate = openMachineGate(config, log);
   const ids = new UnusedIds();
-  const agent = isCells && !images ? findAgentFolder() : undefined;
+  const agent = isCells && !images ? findAgentFolder(agentShelf()) : undefined;
   return {
     ...chosen,
     driver,
@@ -130,7 +118,7 @@ async function whyNoImage(config: Config): Promise<Candidate | undefined> {
 /** A program of the repository is where the repository is; others must be where the cell can see them. */
 async function whyNoAgent(command: string, driver: DriverName): Promise<Candidate | undefined> {
   if (command.includes('/') || bundledTools().some(({ name }) => name === command)) return undefined;
-  if (command === 'claude' && findAgentFolder() !== undefined) return undefined;
+  if (command === 'claude' && findAgentFolder(agentShelf()) !== undefined) return undefined;
   for (const folder of PROGRAM_FOLDERS) if (await canRun(join(folder, command))) return undefined;
   return {
     ok: false,

@@ -49,11 +49,14 @@ export function addFleetBuildCommand(parent: Command, { terminal, outcome }: Com
         throw usageError(`cells of the driver ${driver} have no image`, 'Leave out --base and --platform.');
       const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
       outcome.debug = config.logLevel === 'debug';
-      const { buildWorkerImage, installAgentFolder } = await import('../../app/fleet/fleet-image.ts');
+      const [{ agentShelf, buildWorkerImage }, { installAgentFolder }] = await Promise.all([
+        import('../../app/fleet/fleet-image.ts'),
+        import('../../fleet/agent/agent-folder.ts'),
+      ]);
       using progress = new ProgressLine(terminal);
       const onProgress = (text: string): void => progress.show(`mahabharatha: ${text}`);
       if (!isImage) {
-        const installed = await installAgentFolder(onProgress, options.agentVersion);
+        const installed = await installAgentFolder(agentShelf(), onProgress, options.agentVersion);
         progress.clear();
         const { folder, version, wasThere } = installed;
         if (options.json === true)

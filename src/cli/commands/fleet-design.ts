@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
-import type { OpenPlanning } from '../../app/fleet/fleet-planning.ts';
+import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
 import type { TaskGraph } from '../../fleet/task-graph.ts';
 import { usageError } from '../exit-codes.ts';
 import { addAgentOptions, type AgentOptions } from '../fleet/agent-options.ts';
@@ -54,8 +54,11 @@ export function addFleetDesignCommand(parent: Command, context: CommandContext):
     .action(async (options: Options) => {
       if (options.minTaskMinutes > options.maxTaskMinutes)
         throw usageError('--min-task-minutes is more than --max-task-minutes', 'Turn them round.');
-      const { openPlanning } = await import('../../app/fleet/fleet-planning.ts');
-      const planning = openPlanning(process.cwd(), options.feature);
+      const [{ openPlanning }, { readFleetEnvironment }] = await Promise.all([
+        import('../../fleet/planning/open-planning.ts'),
+        import('../../app/fleet/fleet-environment.ts'),
+      ]);
+      const planning = openPlanning(process.cwd(), options.feature, readFleetEnvironment().variables);
       const { graph, path, warnings, rounds } =
         options.validateOnly === true
           ? await validate(planning, options)

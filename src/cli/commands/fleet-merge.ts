@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { WORKER_DRIVERS } from '../../app/drivers/driver-choices.ts';
 import { toPrintable } from '../render/printable.ts';
 import type { CommandContext } from '../program.ts';
 
@@ -33,13 +34,18 @@ export function addFleetMergeCommand(parent: Command, { terminal }: CommandConte
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { mergeFleet } = await import('../../app/fleet/merge-fleet.ts');
+      const [{ mergeFleet }, { readFleetEnvironment }] = await Promise.all([
+        import('../../fleet/merge-fleet.ts'),
+        import('../../app/fleet/fleet-environment.ts'),
+      ]);
       const merged = await mergeFleet({
         folder: process.cwd(),
         feature: options.feature,
         target: options.target,
         force: options.force === true,
         dryRun: options.dryRun === true,
+        env: readFleetEnvironment().variables,
+        drivers: WORKER_DRIVERS,
       });
       if (options.json === true) {
         terminal.json(merged);

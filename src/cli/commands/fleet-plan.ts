@@ -53,10 +53,13 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (named: string | undefined, words: string[], options: Options) => {
-      const { openPlanning } = await import('../../app/fleet/fleet-planning.ts');
+      const [{ openPlanning }, { readFleetEnvironment }] = await Promise.all([
+        import('../../fleet/planning/open-planning.ts'),
+        import('../../app/fleet/fleet-environment.ts'),
+      ]);
       if (named === undefined && options.approve !== true)
         throw usageError('the feature has no name', "Write: hotcell fleet plan NAME 'what it should do'");
-      const planning = openPlanning(process.cwd(), named);
+      const planning = openPlanning(process.cwd(), named, readFleetEnvironment().variables);
       const { root, feature } = planning;
       const { approveFeature, planFeature } = await import('../../fleet/planning/plan-feature.ts');
       using progress = new ProgressLine(terminal);

@@ -1,6 +1,6 @@
-import type { OpenPlanning } from '../../app/fleet/fleet-planning.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { AgentReply } from '../../fleet/planning/ask-agent.ts';
+import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import type { CommandContext } from '../program.ts';
 import { readSettings } from '../settings-options.ts';
@@ -18,7 +18,10 @@ export async function askAgent(asking: Asking, prompt: string): Promise<AgentRep
   const { planning, options, terminal, outcome, onProgress } = asking;
   const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
   outcome.debug = config.logLevel === 'debug';
-  const { askAgentOnce } = await import('../../app/fleet/ask-agent.ts');
+  const [{ askAgentOnce }, { fleetMachine }] = await Promise.all([
+    import('../../fleet/planning/ask-agent-once.ts'),
+    import('../../app/fleet/fleet-machine.ts'),
+  ]);
   const { mode, driver, autoBuild } = options;
   const wish = {
     ...(mode === undefined ? {} : { mode }),
@@ -29,7 +32,7 @@ export async function askAgent(asking: Asking, prompt: string): Promise<AgentRep
   const { root, feature } = planning;
   const log = makeTerminalLog(config.logLevel, terminal);
   const reply = await askAgentOnce(
-    config,
+    fleetMachine(config),
     { root, feature, prompt, wish, signal: stop.signal, onNote: onProgress },
     { log, onProgress },
   );

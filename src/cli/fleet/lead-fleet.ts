@@ -32,8 +32,9 @@ export async function leadFleet(
   const { terminal, outcome: left } = context;
   const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
   left.debug = config.logLevel === 'debug';
-  const [{ runFleet }, { toFinalReport }] = await Promise.all([
-    import('../../app/fleet/run-fleet.ts'),
+  const [{ runFleet }, { fleetMachine }, { toFinalReport }] = await Promise.all([
+    import('../../fleet/run/run-fleet.ts'),
+    import('../../app/fleet/fleet-machine.ts'),
     import('../../fleet/status/final-report.ts'),
   ]);
   using stop = listenForStop(terminal);
@@ -44,7 +45,7 @@ export async function leadFleet(
   };
   const timeout = options.timeout === undefined ? [] : [AbortSignal.timeout(options.timeout * 1000)];
   const result = await runFleet(
-    config,
+    fleetMachine(config),
     {
       folder: process.cwd(),
       feature: options.feature,

@@ -15,22 +15,26 @@ export async function showPlan({ terminal, outcome }: CommandContext, options: P
     options.config === undefined ? {} : { config: options.config },
   );
   outcome.debug = settings.logLevel === 'debug';
-  const [{ prepareFleet, toFleetWish, describeSite }, { openFleetSite }, { planRun, whatIf }] =
+  const [{ prepareFleet, toFleetWish, describeSite }, { fleetMachine }, { planRun, whatIf }] =
     await Promise.all([
-      import('../../app/fleet/run-fleet.ts'),
-      import('../../app/fleet/open-fleet.ts'),
+      import('../../fleet/run/run-fleet.ts'),
+      import('../../app/fleet/fleet-machine.ts'),
       import('../../fleet/graph/plan-run.ts'),
     ]);
-  const prepared = await prepareFleet({
-    folder: process.cwd(),
-    feature: options.feature,
-    graph: options.taskGraph,
-    workers: options.workers,
-  });
+  const machine = fleetMachine(settings);
+  const prepared = await prepareFleet(
+    {
+      folder: process.cwd(),
+      feature: options.feature,
+      graph: options.taskGraph,
+      workers: options.workers,
+    },
+    machine,
+  );
   const { graph, workers, config, paths } = prepared;
   const wish = { ...toFleetWish({ mode: options.mode, driver: options.driver, autoBuild: false }, config) };
   const hooks = { log: makeTerminalLog('warn', terminal), onProgress: () => {} };
-  const site = await openFleetSite(settings, config, wish, hooks);
+  const site = await machine.openSite(config, wish, hooks);
   const mode = describeSite(site);
   await site.close();
   const plan = planRun(graph, workers);

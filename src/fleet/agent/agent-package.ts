@@ -6,9 +6,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import * as z from 'zod';
 import { HotcellError, messageOf } from '../../core/errors.ts';
-import { WORKER_IMAGE } from '../../drivers/images/recipe.ts';
-import type { OnProgress } from '../../drivers/images/shared-pulls.ts';
-import { RECIPES } from '../drivers/make-drivers.ts';
+import type { Environment } from '../fleet-machine.ts';
 import { runNpm } from './run-npm.ts';
 
 const Pinned = z.object({
@@ -18,9 +16,17 @@ const Pinned = z.object({
   integrity: z.record(z.string(), z.string()),
 });
 
+/** Where the agent comes from. */
+export interface AgentSource {
+  /** The recipe of the image of workers; its `agent.json` has the pinned version. */
+  readonly recipe: string;
+  /** For npm, which finds its registry there. */
+  readonly env: Environment;
+}
+
 /** Claude Code in the version that was tried with this release. */
-export function pinnedAgent(): z.infer<typeof Pinned> {
-  return Pinned.parse(JSON.parse(readFileSync(join(RECIPES, WORKER_IMAGE, 'agent.json'), 'utf8')));
+export function pinnedAgent({ recipe }: Pick<AgentSource, 'recipe'>): z.infer<typeof Pinned> {
+  return Pinned.parse(JSON.parse(readFileSync(join(recipe, 'agent.json'), 'utf8')));
 }
 
 /** Inside the archive, and therefore below the folder where it is unpacked. */
@@ -55,12 +61,12 @@ export interface AgentWish {
   readonly platform: string;
   /** A version, or a tag such as `latest`; the pinned one unless given. */
   readonly version?: string | undefined;
-  readonly onProgress: OnProgress;
+  readonly onProgress: (text: string) => void;
 }
 
 /** The version that is meant; asks the registry only about tags. */
-export async function resolveAgentVersion(wanted: string | undefined): Promise<string> {
-  const pinned = pinnedAgent();
+export async function resolveAgentVersion(source: AgentSource, wanted: string | undefined): Promise<string> {
+  const pinned = pinnedAgent(source);
   if (wanted === undefined) return pinned.version;
   if (!VERSION.test(wanted)) {
     throw new HotcellError('INVALID_REQUEST', `${JSON.stringify(wanted)} is no version of the agent`, {
@@ -68,7 +74,10 @@ export async function resolveAgentVersion(wanted: string | undefined): Promise<s
     });
   }
   if (/^\d/.test(wanted)) return wanted;
-  const said = await runNpm(['view', `${pinned.package}@${wanted}`, 'version', '--json'], tmpdir());
+  const said = await runNpm(['view', `${pinned.package}@${wanted}`, 'version', '--json'], {
+    cwd: tmpdir(),
+    env: source.env,
+  });
   const version = z.string().safeParse(toJson(said)).data;
   if (version !== undefined && VERSION.test(version)) return version;
   throw new HotcellError('PACKAGE_UNAVAILABLE', `npm knows no version ${wanted} of ${pinned.package}`);
@@ -78,19 +87,21 @@ export async function resolveAgentVersion(wanted: string | undefined): Promise<s
  * Fetches Claude Code with the npm of this machine, so that its registry, certificates and proxies are heeded, and a build
  * needs none of them. Nothing of the package is run. What was pinned is compared by hash; npm compares what was not.
  */
-export async function fetchAgent({
-  platform,
-  version: wanted,
-  onProgress,
-}: AgentWish): Promise<AgentArchive> {
-  const pinned = pinnedAgent();
-  const version = await resolveAgentVersion(wanted);
+export async function fetchAgent(
+  source: AgentSource,
+  { platform, version: wanted, onProgress }: AgentWish,
+): Promise<AgentArchive> {
+  const pinned = pinnedAgent(source);
+  const version = await resolveAgentVersion(source, wanted);
   const name = `${pinned.package}-${platform}`;
   const folder = await mkdtemp(join(tmpdir(), 'mahabharatha-agent-'));
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
     onProgress(`fetching ${name} ${version} with npm`);
-    await runNpm(['pack', '--ignore-scripts', '--silent', `${name}@${version}`], folder);
+    await runNpm(['pack', '--ignore-scripts', '--silent', `${name}@${version}`], {
+      cwd: folder,
+      env: source.env,
+    });
     const [file] = (await readdir(folder)).filter((entry) => entry.endsWith('.tgz'));
     if (file === undefined) throw unavailable(`npm has packed ${name} ${version} and left no file`);
     const path = join(folder, file);

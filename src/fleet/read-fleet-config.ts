@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
-import { HotcellError, messageOf } from '../../core/errors.ts';
-import { FleetConfig } from '../../fleet/fleet-config.ts';
-import { WORKER_DRIVERS } from '../drivers/driver-choices.ts';
+import { HotcellError, messageOf } from '../core/errors.ts';
+import { FleetConfig } from './fleet-config.ts';
 
 export interface ReadFleetConfig {
   readonly config: FleetConfig;
@@ -10,16 +9,16 @@ export interface ReadFleetConfig {
   readonly unknown: readonly string[];
 }
 
-/** `.mahabharatha/config.yaml`; without the file everything is as by default. */
-export async function readFleetConfig(path: string): Promise<ReadFleetConfig> {
+/** `.mahabharatha/config.yaml`; without the file everything is as by default. `drivers` are those that may be named in it. */
+export async function readFleetConfig(path: string, drivers: readonly string[]): Promise<ReadFleetConfig> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';
     throw invalid(path, messageOf(error));
   });
-  return parseFleetConfig(path, text);
+  return parseFleetConfig(path, text, drivers);
 }
 
-export function parseFleetConfig(path: string, text: string): ReadFleetConfig {
+export function parseFleetConfig(path: string, text: string, drivers: readonly string[]): ReadFleetConfig {
   const content = parseYaml(path, text);
   const parsed = FleetConfig.safeParse(content ?? {});
   if (!parsed.success) {
@@ -29,8 +28,8 @@ export function parseFleetConfig(path: string, text: string): ReadFleetConfig {
     throw invalid(path, problems.join('\n'), parsed.error.issues[0]?.path.join('.'));
   }
   const { driver } = parsed.data.workers;
-  if (!WORKER_DRIVERS.some((name) => name === driver))
-    throw invalid(path, `workers.driver: must be one of ${WORKER_DRIVERS.join(', ')}`, 'workers.driver');
+  if (!drivers.includes(driver))
+    throw invalid(path, `workers.driver: must be one of ${drivers.join(', ')}`, 'workers.driver');
   return { config: parsed.data, unknown: findUnknown(content, FleetConfig.shape) };
 }
 

@@ -1,6 +1,7 @@
-import { findRepositoryRoot } from '../../fleet/find-root.ts';
-import { HostGit, splitNul } from '../../fleet/git/host-git.ts';
-import { findFeature } from '../../fleet/state/features.ts';
+import { findRepositoryRoot } from '../find-root.ts';
+import type { Environment } from '../fleet-machine.ts';
+import { HostGit, splitNul } from '../git/host-git.ts';
+import { findFeature } from '../state/features.ts';
 
 /** A feature that is being planned. Nothing has to be committed yet, and no state be there. */
 export interface OpenPlanning {
@@ -12,14 +13,14 @@ export interface OpenPlanning {
 
 const MOST_LIST_BYTES = 64 * 1024 ** 2;
 
-export function openPlanning(folder: string, named: string | undefined): OpenPlanning {
+export function openPlanning(folder: string, named: string | undefined, env: Environment): OpenPlanning {
   const root = findRepositoryRoot(folder);
-  const { feature } = findFeature(root, { named, variable: process.env['MAHABHARATHA_FEATURE'] });
+  const { feature } = findFeature(root, { named, variable: env['MAHABHARATHA_FEATURE'] });
   return {
     root,
     feature,
     listFiles: async () => {
-      const git = await HostGit.open(root, process.env);
+      const git = await HostGit.open(root, env);
       return splitNul(await git.run(['ls-files', '-z'], { limitBytes: MOST_LIST_BYTES }));
     },
   };

@@ -1,22 +1,20 @@
-import { rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
-import { collectCredentials } from '../../fleet/environment/collect-credentials.ts';
-import { filterEnvironment } from '../../fleet/environment/variables.ts';
-import { findAuthor } from '../../fleet/git/author.ts';
-import { BaseStore } from '../../fleet/git/base-store.ts';
-import { HostGit, lineOf } from '../../fleet/git/host-git.ts';
-import { LinkedGit } from '../../fleet/git/linked-git.ts';
-import { SealedGit } from '../../fleet/git/sealed-git.ts';
-import { hideFolder } from '../../fleet/git/worktrees.ts';
-import { fleetPaths } from '../../fleet/names.ts';
-import { AgentRun } from '../../fleet/worker/agent-run.ts';
-import { Place } from '../../fleet/worker/place.ts';
-import type { Config } from '../config/config.ts';
-import type { DriverHooks } from '../drivers/make-drivers.ts';
-import { openFleetSite, type FleetWish } from './open-fleet.ts';
-import { readFleetConfig } from './read-fleet-config.ts';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { collectCredentials } from '../environment/collect-credentials.ts';
+import { filterEnvironment } from '../environment/variables.ts';
+import type { FleetMachine, FleetWish, SiteHooks } from '../fleet-machine.ts';
+import { findAuthor } from '../git/author.ts';
+import { BaseStore } from '../git/base-store.ts';
+import { HostGit, lineOf } from '../git/host-git.ts';
+import { LinkedGit } from '../git/linked-git.ts';
+import { SealedGit } from '../git/sealed-git.ts';
+import { hideFolder } from '../git/worktrees.ts';
+import { fleetPaths } from '../names.ts';
+import { readFleetConfig } from '../read-fleet-config.ts';
+import { AgentRun } from '../worker/agent-run.ts';
+import { Place } from '../worker/place.ts';
+import type { AgentReply } from './ask-agent.ts';
 
 /** What an agent may write at most when it is asked for a text. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
@@ -37,26 +35,21 @@ export interface Question {
  * the agent did to it. Only what it prints comes back.
  */
 export async function askAgentOnce(
-  settings: Config,
+  machine: FleetMachine,
   { root, feature, prompt, wish, signal, onNote }: Question,
-  hooks: DriverHooks,
-): Promise<{ code: number; stdout: string; stderr: string }> {
-  const git = await HostGit.open(root, process.env);
+  hooks: SiteHooks,
+): Promise<AgentReply> {
+  const git = await HostGit.open(root, machine.env);
   const paths = fleetPaths(git.root, feature);
-  const { config } = await readFleetConfig(paths.config);
+  const { config } = await readFleetConfig(paths.config, machine.drivers);
   const credentials = await collectCredentials(config.credentials, {
-    env: process.env,
-    home: homedir(),
+    env: machine.env,
+    home: machine.home,
     root,
   });
   const mode = wish.mode ?? config.workers.launcher_type;
   const driver = wish.driver ?? config.workers.driver;
-  const site = await openFleetSite(
-    settings,
-    config,
-    { mode, driver, autoBuild: wish.autoBuild ?? false },
-    hooks,
-  );
+  const site = await machine.openSite(config, { mode, driver, autoBuild: wish.autoBuild ?? false }, hooks);
   onNote?.(`the agent is asked in mode ${site.mode} (${site.reason})`);
   // Two questions at once must not meet.
   const key = `planner-${randomBytes(4).toString('hex')}`;
@@ -78,7 +71,7 @@ export async function askAgentOnce(
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
   try {
-    const { kept } = filterEnvironment(process.env, {
+    const { kept } = filterEnvironment(machine.env, {
       allow: config.environment.allow,
       credentials: [config.credentials.api_key_variable],
     });

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { HotcellError } from '../../core/errors.ts';
+import type { Environment } from '../fleet-machine.ts';
 
 const LONGEST_MS = 15 * 60_000;
 const LAST_WORDS = 4000;
@@ -8,11 +9,14 @@ const LAST_WORDS = 4000;
  * Runs the npm of this machine and says what it printed. In a folder of ours: the settings of the project that somebody
  * happens to stand in are none of ours.
  */
-export function runNpm(args: readonly string[], cwd: string): Promise<string> {
+export function runNpm(
+  args: readonly string[],
+  { cwd, env }: { readonly cwd: string; readonly env: Environment },
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn('npm', args, {
       cwd,
-      env: { ...process.env, npm_config_update_notifier: 'false', npm_config_audit: 'false' },
+      env: { ...env, npm_config_update_notifier: 'false', npm_config_audit: 'false' },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: LONGEST_MS,
       killSignal: 'SIGKILL',

@@ -1,13 +1,14 @@
-import { HotcellError } from '../../core/errors.ts';
-import { findAuthor } from '../../fleet/git/author.ts';
-import { lineOf, splitNul, type HostGit } from '../../fleet/git/host-git.ts';
-import { mergeIntoTarget } from '../../fleet/git/merge-branches.ts';
-import { featureBranch } from '../../fleet/names.ts';
-import { takeOrchestrator } from '../../fleet/state/orchestrator-lock.ts';
-import { StateStore } from '../../fleet/state/state-store.ts';
-import { findFleet } from './run-fleet.ts';
+import { HotcellError } from '../core/errors.ts';
+import { findFleet } from './find-fleet.ts';
+import type { FleetSurroundings } from './fleet-machine.ts';
+import { findAuthor } from './git/author.ts';
+import { lineOf, splitNul, type HostGit } from './git/host-git.ts';
+import { mergeIntoTarget } from './git/merge-branches.ts';
+import { featureBranch } from './names.ts';
+import { takeOrchestrator } from './state/orchestrator-lock.ts';
+import { StateStore } from './state/state-store.ts';
 
-export interface MergeOrder {
+export interface MergeOrder extends FleetSurroundings {
   readonly folder: string;
   readonly feature: string | undefined;
   readonly target: string | undefined;
@@ -27,7 +28,7 @@ export interface MergedFleet {
 
 /** The result of a feature into a branch of the user's. Nothing else of ours ever touches one. */
 export async function mergeFleet(order: MergeOrder): Promise<MergedFleet> {
-  const { git, paths } = await findFleet(order.folder, order.feature);
+  const { git, paths } = await findFleet(order.folder, order.feature, order);
   const store = new StateStore(paths);
   const state = store.require();
   // Nobody may move the feature branch meanwhile.
