@@ -1,13 +1,10 @@
 import type { CellImage } from '../core/cell.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Driver } from '../core/driver.ts';
-import type { ExecRequest } from '../core/exec.ts';
 import type { LanguageTable } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
-import type { CellNetwork, HttpRule, OpenNetwork } from '../egress/cell-network.ts';
+import type { OpenNetwork } from '../egress/cell-network.ts';
 import type { PackageSpec, Packages } from '../packages/api.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
-import type { Denial, Permission } from '../wire/permissions.ts';
 import type { ExecutionMode } from './api.ts';
 import type { WorkbenchSettings } from './settings.ts';
 
@@ -24,11 +21,6 @@ export interface WorkbenchesOptions {
   /** Asked with the first run and not before: it may be slow. A failure is asked again. */
   site(): Promise<WorkbenchSite>;
   readonly imports: ImportReader;
-  readonly rules: HttpRules;
-  /** The command that runs `{code}/main.ts` where walls are made around commands. */
-  toBunRequest(run: BunRun): ExecRequest;
-  /** What such a command was refused, taken out of what it wrote. */
-  readDenials(stderr: string): { readonly denials: readonly Denial[]; readonly stderr: string };
   /** Called when the last of them has ended. */
   afterClose?(): Promise<void>;
   /** Of milliseconds since 1970. */
@@ -55,13 +47,6 @@ export interface WorkbenchImages {
   readonly base: CellImage;
   /** Builds or pulls what is missing; callers who want the same share the work. */
   ensure(image: CellImage, onProgress: (text: string) => void): Promise<void>;
-}
-
-export interface BunRun {
-  readonly permissions: readonly Permission[];
-  /** Variables that could be granted; those that were are in `permissions`. */
-  readonly values: Readonly<Record<string, string>>;
-  readonly network: CellNetwork | undefined;
 }
 
 /** Reads which packages code needs. */
@@ -93,11 +78,3 @@ export type ImportScan =
         readonly frame: string;
       };
     };
-
-/** What the gate knows of rules. */
-export interface HttpRules {
-  /** Why it would allow nothing; undefined for one that can be used. */
-  whyNoRule(rule: HttpRule): string | undefined;
-  /** The narrowest rule that allows what was refused; undefined when none can. */
-  ruleFor(refusal: EgressRefusal): HttpRule | undefined;
-}

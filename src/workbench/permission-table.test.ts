@@ -20,7 +20,6 @@ function makeTable(settings: unknown = {}, more: Partial<PermissionParts> = {}):
   return new PermissionTable({
     settings: WorkbenchSettings.parse(settings),
     mode: 'preload',
-    rules: { whyNoRule: ({ host }) => (host.includes(' ') ? 'no host' : undefined) },
     values: { TOKEN: 'secret', TOKENS: 'more', PATH: '/bin' },
     onHttpChange: () => {},
     ...more,

@@ -2,18 +2,17 @@ import { realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { HotcellError } from '../core/errors.ts';
 import type { HttpRule } from '../egress/cell-network.ts';
+import { whyNoRule } from '../egress/http-rule.ts';
 import { matchesStars } from '../lib/match-stars.ts';
 import type { Permission } from '../wire/permissions.ts';
 import type { ExecutionMode, Permissions } from './api.ts';
 import { coversHost, coversPath, coversVariable } from './grantable.ts';
-import type { HttpRules } from './options.ts';
 import { toPermissionKey, toPermissionText } from './permission-text.ts';
 import type { WorkbenchSettings } from './settings.ts';
 
 export interface PermissionParts {
   readonly settings: Pick<WorkbenchSettings, 'grantable' | 'permissions'>;
   readonly mode: ExecutionMode;
-  readonly rules: Pick<HttpRules, 'whyNoRule'>;
   /** What variables there are. */
   readonly values: Readonly<Record<string, string>>;
   /** The rules for the network are others now. */
@@ -108,7 +107,7 @@ export class PermissionTable implements Permissions {
 
   #checkHttp(permission: Extract<Permission, { type: 'http' }>): Permission {
     const { type: _, description: __, ...rule } = permission;
-    const problem = this.#parts.rules.whyNoRule(rule);
+    const problem = whyNoRule(rule);
     if (problem !== undefined) throw refused(problem);
     if (!coversHost(this.#parts.settings.grantable.http, permission.host)) {
       throw refused(

@@ -1,6 +1,6 @@
+import { ruleFor } from '../egress/http-rule.ts';
 import type { EgressRefusal } from '../wire/egress.ts';
 import type { Denial } from '../wire/permissions.ts';
-import type { HttpRules } from './options.ts';
 import { toPermissionKey } from './permission-text.ts';
 
 const MOST_DENIALS = 20;
@@ -14,14 +14,14 @@ type Seen = EgressRefusal & {
 };
 
 /** What the gate refused: with the permission that would allow it, or the reason why none could. */
-export function toRefusedAccess(
-  refusals: readonly EgressRefusal[],
-  rules: Pick<HttpRules, 'ruleFor'>,
-): { readonly denials: Denial[]; readonly warnings: string[] } {
+export function toRefusedAccess(refusals: readonly EgressRefusal[]): {
+  readonly denials: Denial[];
+  readonly warnings: string[];
+} {
   const denials = new Map<string, Denial>();
   const warnings = new Set<string>();
   for (const refusal of refusals) {
-    const rule = rules.ruleFor(refusal);
+    const rule = ruleFor(refusal);
     if (rule === undefined) {
       warnings.add(`${refusal.host}:${refusal.port} was refused: ${refusal.reason}`);
       continue;

@@ -12,8 +12,10 @@ import { abortable } from './abortable.ts';
 import type { CodeRequest, CodeResult, Owner, Snippets } from './api.ts';
 import type { BenchCell } from './bench-cell.ts';
 import type { BenchCells } from './bench-cells.ts';
+import { toBunRequest } from './bun-request.ts';
 import type { CodeFiles, CodeFolder } from './code-folder.ts';
 import { inPlace, toLanguageRequest } from './code-request.ts';
+import { readDenials } from './denials.ts';
 import { toEnd, type End } from './describe-end.ts';
 import type { LiveRun } from './live-run.ts';
 import type { WorkbenchesOptions } from './options.ts';
@@ -189,8 +191,8 @@ async function runIn(bench: BenchCell, attempt: Attempt): Promise<End> {
   };
   const exit = await attend(exec, attention, events);
   const refusals = network?.refusalsSince(mark) ?? [];
-  const refused = toRefusedAccess(refusals, host.options.rules);
-  const said = saysDenials ? host.options.readDenials(run.rawStderr()).denials : [];
+  const refused = toRefusedAccess(refusals);
+  const said = saysDenials ? readDenials(run.rawStderr()).denials : [];
   findings.denials = eachOnce([...said, ...refused.denials]);
   findings.warnings.push(...refused.warnings);
   await noteChanges(bench, attempt);
@@ -213,7 +215,7 @@ async function toCommand(
   if (driver.traits.confines === 'commands' && isBun(language)) {
     const values = table.grantableValues();
     return {
-      command: inPlace(options.toBunRequest({ permissions, values, network }), cwd),
+      command: inPlace(toBunRequest({ permissions, values, network }), cwd),
       saysDenials: true,
     };
   }

@@ -5,6 +5,11 @@ import type { ScriptedSite } from './scripted-site.double.ts';
 import type { KeptWorkbenches } from './workbenches.ts';
 
 const ME = { tenant: 'me' };
+/** What the hooks say of a file that may not be read. */
+const DENIED = `hotcell-denied: ${JSON.stringify({
+  action: 'read',
+  permission: { type: 'file', path: '/a', operations: ['read'] },
+})}\n`;
 
 let benches: ScriptedBenches;
 let site: ScriptedSite;
@@ -79,10 +84,10 @@ describe('permissions', () => {
 
   test('[MC-04] in a container everything on stderr is the code’s own', async () => {
     site.program = (exec) => {
-      exec.say('DENIED', 'stderr');
+      exec.say(DENIED, 'stderr');
       exec.exit(1);
     };
-    expect(await run(all.open(ME), '')).toMatchObject({ status: 'error', stderr: 'DENIED', denials: [] });
+    expect(await run(all.open(ME), '')).toMatchObject({ status: 'error', stderr: DENIED, denials: [] });
   });
 
   test('[MC-04] where walls are around commands, Bun has the hooks, and others get what was granted', async () => {
@@ -92,14 +97,20 @@ describe('permissions', () => {
     bench.permissions.grant({ type: 'file', path: benches.folder, operations: ['read'] });
     bench.permissions.grant(http);
     site.program = (exec) => {
-      exec.say('DENIEDrest', 'stderr');
+      exec.say(`${DENIED}rest`, 'stderr');
       exec.exit(1);
     };
     const result = await run(bench, '');
     expect(result).toMatchObject({ status: 'denied', stderr: 'rest', denials: [{ action: 'read' }] });
     await run(bench, '', { language: 'python' });
     const [bun, python] = site.cells[0]?.codes.map((exec) => exec.request) ?? [];
-    expect(bun).toMatchObject({ argv: ['bun', 'hooks', '2', 'TOKEN'], cwd: '/tmp/work' });
+    expect(bun?.argv).toContain('{guest}/preload/hooks.ts');
+    expect(bun).toMatchObject({ cwd: '/tmp/work', reach: { read: [benches.folder], programs: false } });
+    expect(JSON.parse(bun?.verbatim?.env['HOTCELL_POLICY'] ?? '')).toMatchObject({
+      http: [{ host: http.host }],
+      file: [{ path: benches.folder, operations: ['read'] }],
+      withheld: ['TOKEN'],
+    });
     expect(python?.reach).toEqual({ read: [benches.folder], write: [], port: 4321, programs: true });
   });
 });

@@ -69,20 +69,6 @@ export class ScriptedBenches implements AsyncDisposable {
           ),
         merge: (names, found) => [...names.map((name) => ({ name, range: undefined })), ...found],
       },
-      rules: {
-        whyNoRule: () => undefined,
-        ruleFor: ({ host, code }) => (code === 'not_allowed' ? { host } : undefined),
-      },
-      toBunRequest: ({ permissions, values }) => ({
-        argv: ['bun', 'hooks', String(permissions.length), Object.keys(values).join()],
-        env: {},
-      }),
-      readDenials: (stderr) => ({
-        denials: stderr.includes('DENIED')
-          ? [{ action: 'read', permission: { type: 'file', path: '/a', operations: ['read'] } }]
-          : [],
-        stderr: stderr.replace('DENIED', ''),
-      }),
       clock,
       log: SILENT_LOG,
       ...more,

@@ -8,6 +8,7 @@ import type { CodeRequest, CodeRun, Owner, Snippets, Workbench, WorkbenchFiles }
 import type { BenchCell } from './bench-cell.ts';
 import { BenchCells } from './bench-cells.ts';
 import { CodeFolder } from './code-folder.ts';
+import { readDenials } from './denials.ts';
 import { LiveRun } from './live-run.ts';
 import type { WorkbenchesOptions } from './options.ts';
 import { PermissionTable } from './permission-table.ts';
@@ -62,7 +63,6 @@ export class LiveWorkbench implements Workbench {
     this.permissions = new PermissionTable({
       settings,
       mode: options.mode,
-      rules: options.rules,
       values: options.values,
       onHttpChange: () => this.#cells.setRules(this.permissions.httpRules()),
     });
@@ -84,7 +84,7 @@ export class LiveWorkbench implements Workbench {
       language: request.language,
       startedAt: clock.now(),
       keptBytes: settings.outputKeptBytes,
-      cleanStderr: (text) => (saysDenials ? this.#parts.options.readDenials(text).stderr : text),
+      cleanStderr: (text) => (saysDenials ? readDenials(text).stderr : text),
     });
     this.#keep(run);
     void this.#attend(run, order);

@@ -28,11 +28,6 @@ export function plainTools(dataDir: string, overrides: Partial<WorkbenchTools> =
       scan: (code) => Promise.resolve({ ok: true, packages: [], code, warnings: [] }),
       merge: (_names, found) => found,
     },
-    rules: { whyNoRule: () => undefined, ruleFor: ({ host }) => ({ host }) },
-    toBunRequest: () => {
-      throw new Error('only where walls are around commands');
-    },
-    readDenials: (stderr) => ({ denials: [], stderr }),
     makeNetwork: () => () => Promise.reject(new HotcellError('INTERNAL', 'no gate here')),
     openPackages: () =>
       Promise.resolve({

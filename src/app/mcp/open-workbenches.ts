@@ -26,10 +26,7 @@ import { runnerImages } from '../images/runner-images.ts';
 import { makeWorkbenchTools } from './workbench-tools.ts';
 
 /** What comes from other parts. */
-export type WorkbenchTools = Pick<
-  WorkbenchesOptions,
-  'imports' | 'rules' | 'toBunRequest' | 'readDenials'
-> & {
+export type WorkbenchTools = Pick<WorkbenchesOptions, 'imports'> & {
   openPackages(driver: Driver): Promise<Packages>;
   makeNetwork(driver: Driver): OpenNetwork;
   /** The driver that makes walls around commands, if it can serve here. Throws DRIVER_UNAVAILABLE. */

@@ -1,11 +1,8 @@
 import type { Log } from '../../core/log.ts';
 import { driversWith } from '../../drivers/registry.ts';
-import { ruleFor, whyNoRule } from '../../egress/http-rule.ts';
 import { networkOpener } from '../../egress/open-network.ts';
 import { ImportScanner } from '../../packages/import-scanner.ts';
 import { mergeSpecs, parsePackageSpec } from '../../packages/package-spec.ts';
-import { toBunRequest } from '../../workbench/bun-request.ts';
-import { readDenials } from '../../workbench/denials.ts';
 import { chooseDriver } from '../drivers/choose-driver.ts';
 import type { Config } from '../config/config.ts';
 import { openMachineGate } from '../machine-gate.ts';
@@ -28,9 +25,6 @@ export function makeWorkbenchTools(config: Config, log: Log): WorkbenchTools {
       warmUp: () => scanner.warmUp(),
       merge: (names, found) => mergeSpecs([...names.map(parsePackageSpec), ...found]),
     },
-    rules: { ruleFor, whyNoRule },
-    toBunRequest,
-    readDenials,
     makeNetwork: ({ traits }) =>
       networkOpener(traits.confines, {
         gate: () => gate.get(),
