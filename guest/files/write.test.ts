@@ -33,8 +33,6 @@ const ESCAPES = [
   'a/',
   './a',
   'a\0b',
-  'a\\..\\b',
-  '..\\x',
   'x'.repeat(256),
   'a/'.repeat(1000) + 'b',
   'x'.repeat(5000),

@@ -45,7 +45,7 @@ const OpenApi = z.object({
 });
 
 /** Of no route, of nobody who still listens, or of the start of the server. */
-const NEVER_DOCUMENTED = ['METHOD_NOT_ALLOWED', 'NOT_FOUND', 'CANCELLED', 'CONFIG_INVALID'];
+const NEVER_DOCUMENTED = ['METHOD_NOT_ALLOWED', 'NOT_FOUND', 'CANCELLED', 'CONFIG_INVALID', 'DATA_TOO_NEW'];
 /** In replies of MCP tools, which are no errors of HTTP. */
 const OF_TOOLS = [
   'WORKBENCH_UNKNOWN',

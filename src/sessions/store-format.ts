@@ -5,7 +5,7 @@ import { HotcellError } from '../core/errors.ts';
  * The version of everything that sessions keep: tables, the JSON in them, and the records of output. A field that may be
  * missing needs no other number; a word that the version before would not understand does.
  */
-export const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 2;
 
 /**
  * Ids stand here as they are, not as hashes: listing sessions has to show them, also after a restart, and the records of

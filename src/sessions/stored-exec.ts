@@ -7,7 +7,7 @@ import { UNKNOWN_EXIT_CODE } from './exec-end.ts';
 import { readRow, type Unreadable } from './stored-row.ts';
 
 /** `foreground`: one at a time, and the shell's folder counts. */
-export const EXEC_KINDS = ['foreground', 'background', 'terminal'] as const;
+const EXEC_KINDS = ['foreground', 'background', 'terminal'] as const;
 export type ExecKind = (typeof EXEC_KINDS)[number];
 
 /** What never changes about a command, beside what stands in columns. */

@@ -32,7 +32,7 @@ export const SessionExecRequest = z.strictObject({
 export type SessionExecRequest = z.infer<typeof SessionExecRequest>;
 
 /** How a command ended. */
-export const ExecEnd = z.object({
+const ExecEnd = z.object({
   reason: z.enum(EXEC_END_REASONS),
   message: z.string().describe('the same for a person'),
   signal: z.string().nullable().describe('name of the signal that ended it'),
@@ -41,16 +41,14 @@ export const ExecEnd = z.object({
     .nullable()
     .describe('who asked for its end: request, session_deleted, session_expired, disconnect'),
 });
-export type ExecEnd = z.infer<typeof ExecEnd>;
 
-export const ChangedFile = z.object({
+const ChangedFile = z.object({
   path: z.string(),
   change: z.enum(['added', 'modified', 'deleted']),
   size: z.int(),
   content: z.string().optional().describe('of small files'),
   encoding: Encoding.optional(),
 });
-export type ChangedFile = z.infer<typeof ChangedFile>;
 
 const ExecFacts = z.object({
   exec_id: z.string(),

@@ -78,7 +78,8 @@ describeModes([PRELOAD, CONTAINER, DOCKER], (mode) => {
       expect.objectContaining({
         status: 'timeout',
         stdout: 'begun\n',
-        message: expect.stringMatching(/timeout/),
+        exitCode: 124,
+        message: 'timed out after 4 seconds',
       }),
     ]);
     expect((await run(server.client, { code: 'console.log("next")' })).reply.stdout).toBe('next\n');

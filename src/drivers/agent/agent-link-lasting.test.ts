@@ -127,12 +127,12 @@ describe('the next server', () => {
     },
   );
 
-  test('[RS-22] that is never answered gives up', async () => {
+  test('[RS-22, SC-07] that is never answered gives up, and leaves the cell alone', async () => {
     const { ready, surrenders } = adopt();
     const failed = ready.catch((error: unknown) => error);
     await vi.advanceTimersByTimeAsync(30_000);
     expect(await failed).toMatchObject({ code: 'CELL_START_FAILED' });
-    expect([surrenders(), vi.getTimerCount()]).toEqual([1, 0]);
+    expect([surrenders(), vi.getTimerCount()]).toEqual([0, 0]);
   });
 });
 

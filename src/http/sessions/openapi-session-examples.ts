@@ -67,7 +67,7 @@ export const EXEC_EXAMPLES = {
   },
 } as const;
 
-export const EXEC_RESULT_EXAMPLE: ExecResult = {
+const EXEC_RESULT_EXAMPLE: ExecResult = {
   exec_id: EXEC_ID,
   ok: true,
   exit_code: 0,
