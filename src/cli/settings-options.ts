@@ -18,6 +18,7 @@ export interface SettingsOptions {
 const SETTING_OF_OPTION: Readonly<Record<string, { readonly path: string; readonly flag: string }>> = {
   host: { path: 'host', flag: '--host' },
   port: { path: 'port', flag: '--port' },
+  onStop: { path: 'sessions.onStop', flag: '--on-stop' },
   allowAnonymous: { path: 'allowAnonymous', flag: '--allow-anonymous' },
   driver: { path: 'driver', flag: '--driver' },
   runtime: { path: 'runtime', flag: '--runtime' },

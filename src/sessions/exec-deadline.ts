@@ -24,6 +24,10 @@ export class ExecDeadline {
     return this.#isReached;
   }
 
+  get isArmed(): boolean {
+    return this.#cancel !== undefined;
+  }
+
   /** Also for a deadline that has passed: a restart of the server, or a pause, may lie between. */
   arm(deadline: number, atLeastMs = 0): void {
     const { clock, graceMs } = this.#parts;

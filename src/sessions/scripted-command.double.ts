@@ -1,4 +1,5 @@
 import type {
+  Deadline,
   Exec,
   ExecEvent,
   ExecOutcome,
@@ -22,6 +23,8 @@ export class ScriptedCommand {
   noted = 0;
   readonly heard: string[] = [];
   stdin = '';
+  /** When it would be asked to end without a server, and how long it would have then. */
+  deadline: Deadline | undefined;
   #end: ExitEvent | Error | undefined;
   #attached: ScriptedExec | undefined;
   /** What it does when it is asked to end; ends with SIGTERM unless the test says otherwise. */
@@ -163,6 +166,10 @@ export class ScriptedExec implements Exec {
     if (this.#isDetached) return;
     this.#command.heard.push('terminate');
     this.#command.onTerminate();
+  }
+
+  endAfter(deadline: Deadline | undefined): void {
+    if (!this.#isDetached) this.#command.deadline = deadline;
   }
 
   resize(): void {

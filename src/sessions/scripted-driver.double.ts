@@ -90,7 +90,7 @@ class ScriptedCell implements Cell {
     const exec = new ScriptedExec(command, () => inside.commands.delete(command.id));
     command.attach(exec, 0);
     if (request.env['BASH_ENV'] !== undefined) this.#host.program(command);
-    else if (request.argv[0] === 'bash') command.exit(0);
+    else if (['bash', 'true'].includes(request.argv[0])) command.exit(0);
     return Promise.resolve(exec);
   }
 

@@ -177,18 +177,46 @@ describe('the time of a command', () => {
     await begin(session, 'sleep 9', { timeoutMs: 10_000 });
     const command = lastOf(desk);
     await desk.clock.advance(9 * SECOND);
+    expect([command.deadline?.afterMs, desk.host.cells[0]?.endsAfterMs]).toEqual([
+      expect.any(Number),
+      expect.any(Number),
+    ]);
     await session.pause();
     expect(desk.host.cells[0]?.isFrozen).toBe(true);
+    // Whoever thaws it, perhaps another server, must not find that time was over long ago.
+    expect([command.deadline, desk.host.cells[0]?.endsAfterMs]).toEqual([undefined, undefined]);
     await desk.clock.advance(100 * SECOND);
     expect(command.heard).toEqual(['eof']);
     await expect(begin(session, 'true')).rejects.toMatchObject({ code: 'SESSION_PAUSED' });
     await expect(session.kill()).rejects.toMatchObject({ code: 'SESSION_PAUSED' });
     await session.resume();
     expect(desk.host.cells[0]?.isFrozen).toBe(false);
+    expect(command.deadline?.afterMs).toBe(1000 + 5000 + 10_000);
     await desk.clock.advance(0.9 * SECOND);
     expect(command.heard).toEqual(['eof']);
     await desk.clock.advance(0.2 * SECOND);
     expect(command.heard).toContain('terminate');
+  });
+});
+
+describe('a cell without a server', () => {
+  test('[RS-07, RS-22] knows the deadline of each command, a while after that of the server', async () => {
+    const { desk, session } = await made();
+    await using _ = desk;
+    await begin(session, 'sleep 9', { timeoutMs: 60_000 });
+    expect(lastOf(desk).deadline).toEqual({ afterMs: 60_000 + 5000 + 10_000, graceMs: 5000 });
+  });
+
+  test('[RS-18, RS-22] knows its own end, which follows the life of the session', async () => {
+    const { desk, session } = await made();
+    await using _ = desk;
+    const [ttl, abandoned] = [30 * 60 * SECOND, 10 * 60 * SECOND];
+    expect(desk.host.cells[0]?.endsAfterMs).toBe(ttl + abandoned);
+    await desk.clock.advance(20 * SECOND);
+    expect(desk.host.cells[0]?.endsAfterMs).toBe(ttl + abandoned - 20 * SECOND);
+    await begin(session, 'long', { timeoutMs: 3 * ttl });
+    await desk.clock.advance(5 * SECOND);
+    expect(desk.host.cells[0]?.endsAfterMs).toBe(3 * ttl - 5 * SECOND + ttl + abandoned);
   });
 });
 

@@ -29,6 +29,8 @@ export interface EndFacts {
 /** The cell has told the end of a command, or is lost. */
 export type Ending = { readonly exit: ExitEvent } | { readonly report: EndReport };
 
+/** Time for a server that is there to have ended a command itself. */
+const CELL_LATER_MS = 10_000;
 /** After a restart the cell gets time to say that a command ended by itself before its time was up. */
 const SAY_SO_MS = 1000;
 
@@ -125,6 +127,7 @@ export class CommandExec implements SessionExec {
   ): Promise<Ending | undefined> {
     this.#running = exec;
     this.#acceptsInput = options.acceptsInput;
+    if (this.#deadline.isArmed) this.tellCell();
     if (this.#killedBy !== undefined) this.#kill('cancelled');
     try {
       const exit = await attend(exec, {
@@ -168,6 +171,17 @@ export class CommandExec implements SessionExec {
 
   stopClock(): void {
     this.#deadline.stop();
+  }
+
+  /**
+   * The cell keeps the deadline, too, for the case that no server is there by then: a while later, so that it never comes
+   * before one. `isPaused`: there is none for now.
+   */
+  tellCell(isPaused = false): void {
+    if (this.#deadlineAt === undefined) return;
+    const { clock, settings } = this.#site;
+    const afterMs = Math.max(0, this.#deadlineAt - clock.now()) + settings.graceMs + CELL_LATER_MS;
+    this.#running?.endAfter?.(isPaused ? undefined : { afterMs, graceMs: settings.graceMs });
   }
 
   /** A pause does not count. */

@@ -1,3 +1,4 @@
+import { runToEnd } from '../cells/run-to-end.ts';
 import { requireFreezer } from '../core/capabilities.ts';
 import type { Cell } from '../core/cell.ts';
 import type { Clock } from '../core/clock.ts';
@@ -10,6 +11,8 @@ interface LifeParts {
   readonly id: string;
   readonly cell: Cell;
   readonly ttlMs: number;
+  /** So much later than the session the cell ends by itself. */
+  readonly abandonedMs: number;
   readonly clock: Clock;
   readonly store: SessionStore;
   readonly log: Log;
@@ -17,6 +20,8 @@ interface LifeParts {
   readonly touchedAt: number;
   readonly pausedAt: number | undefined;
 }
+
+const HEARD_MS = 5_000;
 
 /** What changes about a session while it lives. */
 export class SessionLife {
@@ -81,7 +86,9 @@ export class SessionLife {
     return this.#change(async () => {
       if (this.isPaused) return false;
       const { cell, clock, id, store } = this.#parts;
-      await requireFreezer(cell).freeze();
+      const freezer = requireFreezer(cell);
+      await this.#takeBackDeadlines(table);
+      await freezer.freeze();
       this.#pausedAt = clock.now();
       for (const exec of table.living()) exec.stopClock();
       store.sessions.setPaused(id, this.#pausedAt);
@@ -103,9 +110,40 @@ export class SessionLife {
           if (deadline !== undefined) store.execs.setDeadline(exec.id, deadline);
         }
       });
-      for (const exec of table.living()) if (exec.state === 'running') exec.startClock();
+      for (const exec of table.living()) {
+        if (exec.state !== 'running') continue;
+        exec.startClock();
+        exec.tellCell();
+      }
+      this.tellCell(table);
       return true;
     });
+  }
+
+  /**
+   * The cell ends by itself when no server has ended it by then: after the session would have ended, and after the commands
+   * that run now would have.
+   */
+  tellCell(table: ExecTable): void {
+    const { cell, clock } = this.#parts;
+    if (this.isPaused || this.isOver) return;
+    cell.lasting?.endAfter({ afterMs: Math.max(0, this.cellEndsAt(table) - clock.now()), graceMs: 0 });
+  }
+
+  /** When the cell is gone if no server comes. */
+  cellEndsAt(table: ExecTable): number {
+    const { abandonedMs, ttlMs } = this.#parts;
+    const last = Math.max(0, ...table.living().map(({ deadlineAt = 0 }) => deadlineAt));
+    return Math.max(this.expiresAt(table), last + ttlMs) + abandonedMs;
+  }
+
+  /** A cell that thaws must not find that its time was over long ago. Resolves when the cell has heard of it. */
+  async #takeBackDeadlines(table: ExecTable): Promise<void> {
+    const { cell } = this.#parts;
+    for (const exec of table.living()) exec.tellCell(true);
+    cell.lasting?.endAfter(undefined);
+    // Frames are taken in order. A cell without room for one more process has heard of it all the same by then.
+    await runToEnd(cell, { argv: ['true'], env: {} }, { timeMs: HEARD_MS }).catch(() => {});
   }
 
   #change(work: () => Promise<boolean>): Promise<boolean> {

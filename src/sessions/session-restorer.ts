@@ -20,12 +20,13 @@ interface RestorerParts {
   readonly log: Log;
   /** Sessions that are taken over at once. */
   readonly adopting: number;
+  readonly abandonedMs: number;
   now(): number;
   onAdopted(session: LiveSession): void;
   onLost(reason: LostReason): void;
 }
 
-type LostReason = 'host_restarted' | 'cell_lost';
+type LostReason = 'host_restarted' | 'cell_lost' | 'expired';
 
 /** A session that goes on without us: what is wrong may be mended, or another version may understand it. */
 interface Unreachable {
@@ -86,9 +87,15 @@ export class SessionRestorer {
       const failure = toHotcellError(error);
       // A driver that cannot serve at present says nothing about its cells.
       if (failure.code === 'DRIVER_UNAVAILABLE') throw failure;
-      if (failure.code === 'CELL_LOST') await this.#endLost(row, lostReason, failure.message);
+      if (failure.code === 'CELL_LOST')
+        await this.#endLost(row, this.#hasExpired(row) ? 'expired' : lostReason, failure.message);
       else this.#leave(row, failure);
     }
+  }
+
+  /** Its cell ended by itself, since no server did. */
+  #hasExpired({ facts, touched_at: touchedAt, paused_at: pausedAt }: SessionRow): boolean {
+    return pausedAt === null && touchedAt + facts.ttlMs + this.#parts.abandonedMs < this.#parts.now();
   }
 
   async #endLost({ id, facts }: SessionRow, reason: LostReason, message: string): Promise<void> {

@@ -62,7 +62,8 @@ export class LiveSession implements Session {
     this.facts = facts;
     this.#host = host;
     const { clock, log, store } = host;
-    this.life = new SessionLife({ ...parts, ttlMs: facts.ttlMs, clock, log, store });
+    const { abandonedMs } = host.site(id).settings;
+    this.life = new SessionLife({ ...parts, ttlMs: facts.ttlMs, abandonedMs, clock, log, store });
     this.commands = this.#makeCommands();
   }
 
@@ -300,5 +301,6 @@ export class LiveSession implements Session {
     for (const exec of this.commands.table.living()) exec.letGo();
     this.parts.network?.close();
     this.life.storeTouch();
+    this.life.tellCell(this.commands.table);
   }
 }

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
+import { SILENT_LOG } from '../core/log.ts';
 import type { SessionRequest } from './api.ts';
 import { SessionDesk, begin, toSessionRequest } from './session-desk.double.ts';
 
@@ -254,6 +255,26 @@ describe('the end of a session', () => {
     await desk.clock.advance(31 * MINUTE);
     expect(sessions.stats().open).toBe(0);
   });
+
+  test.each(['keep', 'end'] as const)(
+    '[RS-22] a server that stops can %s its sessions, and says so',
+    async (onStop) => {
+      await using desk = new SessionDesk();
+      const told: unknown[] = [];
+      const log = { ...SILENT_LOG, info: (fields: object, text: string) => void told.push([text, fields]) };
+      const sessions = await desk.open({ settings: { onStop }, log });
+      const session = await desk.create(sessions);
+      await begin(session, 'long', { background: true });
+      await desk.stop(sessions);
+      const isKept = onStop === 'keep';
+      expect(desk.host.alive).toHaveLength(isKept ? 1 : 0);
+      expect(told).toContainEqual(
+        isKept
+          ? ['sessions kept', { sessions: 1, until: expect.stringMatching(/^\d{4}-/) }]
+          : ['sessions ended', { sessions: 1, failed: 0 }],
+      );
+    },
+  );
 
   test('[RS-22] a cell that is lost ends the session and its commands with the reason, and keeps the files', async () => {
     await using desk = new SessionDesk();

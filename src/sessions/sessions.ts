@@ -1,3 +1,4 @@
+import { toIsoTime } from './iso-time.ts';
 import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
@@ -78,6 +79,7 @@ export class KeptSessions implements Sessions, SessionHost {
       remains: this.#remains,
       log,
       adopting: settings.adopting,
+      abandonedMs: settings.abandonedMs,
       now: () => clock.now(),
       onAdopted: (session) => {
         this.#keep(session);
@@ -176,6 +178,7 @@ export class KeptSessions implements Sessions, SessionHost {
 
   #keep(session: LiveSession): void {
     this.#live.set(session.id, session);
+    session.life.tellCell(session.commands.table);
     void session.parts.cell.gone.then(() => {
       if (this.#isClosed || session.life.isOver) return;
       const message = 'its cell was ended from outside';
@@ -272,8 +275,10 @@ export class KeptSessions implements Sessions, SessionHost {
     const now = this.clock.now();
     const { endedMs, endedMax } = this.#options.settings;
     for (const session of this.#live.values()) {
-      if (session.expiresAt > now) session.life.storeTouch();
-      else {
+      if (session.expiresAt > now) {
+        session.life.storeTouch();
+        session.life.tellCell(session.commands.table);
+      } else {
         const message = `no request for ${session.facts.ttlMs / 1000} s`;
         this.end(session.id, 'expired', message).catch((error: unknown) => {
           this.log.error({ error: messageOf(error) }, 'an expired session cannot be ended');
@@ -301,14 +306,29 @@ export class KeptSessions implements Sessions, SessionHost {
     });
   }
 
-  /** Lets go of everything: sessions, and commands in them, go on without a server until the next one. */
+  async #endAll(): Promise<void> {
+    const ids = [...this.#live.keys()];
+    const ended = await Promise.allSettled(ids.map((id) => this.end(id, 'deleted', 'the server stopped')));
+    const failed = ended.filter(({ status }) => status === 'rejected').length;
+    this.log.info({ sessions: ids.length - failed, failed }, 'sessions ended');
+  }
+
+  #leaveAll(): void {
+    const live = [...this.#live.values()];
+    const until = Math.max(...live.map(({ life, commands }) => life.cellEndsAt(commands.table)));
+    for (const session of live) session.letGo();
+    if (live.length > 0) this.log.info({ sessions: live.length, until: toIsoTime(until) }, 'sessions kept');
+  }
+
+  /** Lets go of everything: unless they are to end, sessions and commands in them go on until the next server. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#stopSweeping();
     await Promise.allSettled([...this.#making.values()].map(({ done }) => done));
     await Promise.allSettled(this.#ending.values());
-    for (const session of this.#live.values()) session.letGo();
+    if (this.#options.settings.onStop === 'end') await this.#endAll();
+    else this.#leaveAll();
     await this.volumes.close().catch((error: unknown) => {
       this.#options.log.warn({ error: messageOf(error) }, 'the folder of the volumes stays mounted');
     });

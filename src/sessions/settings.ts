@@ -66,6 +66,13 @@ export const SessionSettings = z.strictObject({
     .max(minutes(10))
     .default(5_000)
     .describe('time between SIGTERM and SIGKILL after that'),
+  onStop: z
+    .enum(['keep', 'end'])
+    .default('keep')
+    .describe('whether sessions go on without the server when it stops in order, or end with it'),
+  abandonedMs: time()
+    .default(minutes(10))
+    .describe('time after its end that a cell waits for a server, before it ends by itself'),
   queue: z.int().min(0).max(10_000).default(64).describe('commands that may wait in one session'),
   beside: z
     .int()

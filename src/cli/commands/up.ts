@@ -11,7 +11,9 @@ Examples:
   hotcell up --set limits.memoryBytes=512m --set pool.size=8
 
 There is no flag for the API key: command lines can be read by every user of the machine.
-Set HOTCELL_API_KEY, or apiKey in the settings file. SIGINT and SIGTERM stop gracefully.`;
+Set HOTCELL_API_KEY, or apiKey in the settings file. SIGINT and SIGTERM stop gracefully.
+Sessions go on without the server until the next one comes, and end by themselves if none does; with
+--on-stop end they end with it.`;
 
 interface Options extends SettingsOptions {
   readonly json?: true;
@@ -26,6 +28,7 @@ export function addUpCommand(program: Command, { terminal, outcome }: CommandCon
     .option('--host <address>', 'address to listen on; anything but loopback needs an API key')
     .option('--port <number>', 'port to listen on; 0 picks a free one')
     .option('--allow-anonymous', 'serve beyond loopback without a key')
+    .option('--on-stop <keep|end>', 'what becomes of sessions when it stops (default: keep)')
     .option('--json', 'print one JSON object when ready')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
