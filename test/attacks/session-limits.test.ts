@@ -191,7 +191,7 @@ open F, ">", $n or do { print "$n ", $! + 0, "\\n"; exit 3 }; close F }'`;
       await using session = await door.create();
       const reply = await session.exec(take(2200));
       expectMemoryEnd(reply);
-      expect(reply.end.message).toContain('more than the 2048 MB of memory of the session');
+      expect(reply.end.message).toContain('out of memory, limit 2048 MB');
       await session.expectUsable();
     });
 

@@ -4,7 +4,8 @@ import { bash, finish, specOf, type Subject } from './cells.ts';
 /** What a driver says of itself is so: it can what it says, and refuses the rest. */
 export const TRAITS = {
   'a command has a terminal, or is refused one': async ({ driver }: Subject) => {
-    const cell = await driver.create(specOf(undefined));
+    // Runs have none: a device less to attack.
+    const cell = await driver.create({ ...specOf(undefined), kind: 'session' });
     const starting = cell.exec({
       ...bash('test -t 1 && echo terminal'),
       terminal: { rows: 20, columns: 70 },

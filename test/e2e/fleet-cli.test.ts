@@ -181,6 +181,6 @@ test.each(['status', 'logs', 'stop', 'retry', 'cleanup'])(
   (name) => {
     const { status, stdout } = prepared.run([name, '--help']);
     expect(status).toBe(0);
-    expect(stdout).toContain(`  mahabharatha ${name}`);
+    expect(stdout).toContain(`  hotcell fleet ${name}`);
   },
 );

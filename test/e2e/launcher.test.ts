@@ -96,8 +96,8 @@ describe('mahabharatha', () => {
     const { status, stdout, stderr } = launch('./fleet', ['--help']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^Usage: mahabharatha \[options\] \[command\]\n/);
-    const flow = ['init', 'plan', 'design', 'kurukshetra', 'status', 'logs', 'merge'];
-    const places = flow.map((word) => stdout.indexOf(`\n  mahabharatha ${word}`));
+    const flow = ['init', 'plan', 'design', 'run', 'status', 'logs', 'merge'];
+    const places = flow.map((word) => stdout.indexOf(`\n  hotcell fleet ${word}`));
     expect(places).toEqual(places.toSorted((left, right) => left - right));
     expect(places[0]).toBeGreaterThan(0);
     const group = launch(LAUNCHER, ['fleet', '--help']).stdout;

@@ -106,7 +106,9 @@ describe('README and guide', () => {
   });
 
   test.each(examples)('[WB-04] runs: $commands', async (example) => {
-    const { code, stdout, stderr } = await run(example.commands);
+    const { code, stdout, stderr: all } = await run(example.commands);
+    // What takes longer than a second says so, and a busy machine takes long.
+    const stderr = all.replace(/^hotcell: makes a session\n/m, '');
     expect({ code, stderr, isSilent: stdout === '' }).toEqual({ code: 0, stderr: '', isSilent: false });
     expect(toldOf(stdout, example)).toEqual(toldOf(example.promised?.content ?? '', example));
   });
