@@ -295,12 +295,17 @@ export class LiveSession implements Session {
     this.parts.network?.close();
   }
 
+  /** Written down, and told to the cell, which has to know its end when no server is there. */
+  noteLife(): void {
+    this.life.storeTouch();
+    this.life.tellCell(this.commands.table);
+  }
+
   /** The server goes, the session stays. */
   letGo(): void {
     this.parts.helpers.letGo();
     for (const exec of this.commands.table.living()) exec.letGo();
     this.parts.network?.close();
-    this.life.storeTouch();
-    this.life.tellCell(this.commands.table);
+    this.noteLife();
   }
 }

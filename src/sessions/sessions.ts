@@ -178,7 +178,7 @@ export class KeptSessions implements Sessions, SessionHost {
 
   #keep(session: LiveSession): void {
     this.#live.set(session.id, session);
-    session.life.tellCell(session.commands.table);
+    session.noteLife();
     void session.parts.cell.gone.then(() => {
       if (this.#isClosed || session.life.isOver) return;
       const message = 'its cell was ended from outside';
@@ -275,10 +275,8 @@ export class KeptSessions implements Sessions, SessionHost {
     const now = this.clock.now();
     const { endedMs, endedMax } = this.#options.settings;
     for (const session of this.#live.values()) {
-      if (session.expiresAt > now) {
-        session.life.storeTouch();
-        session.life.tellCell(session.commands.table);
-      } else {
+      if (session.expiresAt > now) session.noteLife();
+      else {
         const message = `no request for ${session.facts.ttlMs / 1000} s`;
         this.end(session.id, 'expired', message).catch((error: unknown) => {
           this.log.error({ error: messageOf(error) }, 'an expired session cannot be ended');
@@ -307,17 +305,15 @@ export class KeptSessions implements Sessions, SessionHost {
   }
 
   async #endAll(): Promise<void> {
-    const ids = [...this.#live.keys()];
-    const ended = await Promise.allSettled(ids.map((id) => this.end(id, 'deleted', 'the server stopped')));
-    const failed = ended.filter(({ status }) => status === 'rejected').length;
-    this.log.info({ sessions: ids.length - failed, failed }, 'sessions ended');
+    const ending = [...this.#live.keys()].map((id) => this.end(id, 'deleted', 'the server stopped'));
+    this.log.info({ sessions: (await Promise.allSettled(ending)).length }, 'sessions ended');
   }
 
   #leaveAll(): void {
     const live = [...this.#live.values()];
     const until = Math.max(...live.map(({ life, commands }) => life.cellEndsAt(commands.table)));
-    for (const session of live) session.letGo();
     if (live.length > 0) this.log.info({ sessions: live.length, until: toIsoTime(until) }, 'sessions kept');
+    for (const session of live) session.letGo();
   }
 
   /** Lets go of everything: unless they are to end, sessions and commands in them go on until the next server. */
