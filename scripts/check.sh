@@ -13,7 +13,7 @@ ensure_npm_packages "$root" dev
 require_node "$root"
 export PATH=${NODE%/*}:$PATH
 
-failed=0
-run_checks || failed=1
-run_vitest --project 'check*' "$@" || failed=1
-exit "$failed"
+status=0
+run_checks || status=1
+run_vitest --project 'check*' "$@" || status=1
+exit "$status"

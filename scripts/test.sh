@@ -62,7 +62,7 @@ while (($# > 0)); do
 done
 ((${#tiers[@]} + ${#arguments[@]} > 0)) || tiers=("${TIERS[@]}")
 
-failed=0
+status=0
 for tier in ${tiers[@]+"${tiers[@]}"}; do
   case " ${TIERS[*]} " in
     *" $tier "*) arguments+=(--project "$tier*") ;;
@@ -71,7 +71,7 @@ for tier in ${tiers[@]+"${tiers[@]}"}; do
       exit 2
       ;;
   esac
-  if [[ $tier == check ]]; then run_checks || failed=1; fi
+  if [[ $tier == check ]]; then run_checks || status=1; fi
 done
-run_vitest "${arguments[@]}" || failed=1
-exit "$failed"
+run_vitest "${arguments[@]}" || status=1
+exit "$status"
