@@ -12,7 +12,7 @@ import { envOf, startFleet, whyNoOci, type WayName } from '../support/fleet-ways
 import { useWorkerImage } from '../support/fleet-worker-image.ts';
 import { testThatNeeds } from '../support/needs.ts';
 
-const LAUNCHER = fileURLToPath(new URL('../../mahabharatha', import.meta.url));
+const LAUNCHER = fileURLToPath(new URL('../../hotcell', import.meta.url));
 const stack = new AsyncDisposableStack();
 beforeAll(async () => {
   if (whyNoEngine() === undefined) await useWorkerImage(stack);
@@ -107,12 +107,12 @@ describe.concurrent('a level that does not end by itself', { timeout: 240_000 },
       }
       // Letter by letter what was printed, with the only thing that a person adds.
       const lines = stderr.slice(stderr.indexOf('Merge it by hand')).split('\n');
-      const commands = lines.filter((line) => /^ {4}(git|cd|mahabharatha) /.test(line));
+      const commands = lines.filter((line) => /^ {4}(git|cd|hotcell) /.test(line));
       expect(commands).toHaveLength(6);
       const at = commands.findIndex((line) => line.includes('git merge')) + 1;
       const script = commands.toSpliced(at, 0, "echo 'as both want it' > shared.txt").join('\n');
       mkdirSync(repository.beside('bin'));
-      symlinkSync(LAUNCHER, repository.beside('bin/mahabharatha'));
+      symlinkSync(LAUNCHER, repository.beside('bin/hotcell'));
       const resumed = FleetCommand.start(repository, ['-c', script], {
         program: '/bin/bash',
         env: { PATH: `${repository.beside('bin')}:${process.env['PATH'] ?? ''}` },

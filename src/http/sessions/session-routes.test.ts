@@ -185,6 +185,7 @@ describe('what the use case says comes out', () => {
     await using server = await ScriptedServer.start({ sessionsProblem: 'the driver cannot keep cells' });
     for (const [path, ask] of [
       ['/v1/sessions', post({ project_id: 'p', runtime_type: 'node' })],
+      ['/v1/sessions', post({ project_id: 'p' })],
       ['/v1/sessions', {}],
       [HERE, {}],
       [`${HERE}/exec`, post({ command: 'true' })],
