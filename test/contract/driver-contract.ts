@@ -3,7 +3,7 @@ import type { Driver } from '../../src/core/driver.ts';
 import { bash, specOf } from './cells.ts';
 import { FILES } from './files.ts';
 import { PROGRAMS } from './programs.ts';
-import { TRAITS } from './traits.ts';
+import { HELD_TO, TRAITS } from './traits.ts';
 import { WALLS } from './walls.ts';
 import { WORKERS } from './workers.ts';
 
@@ -24,7 +24,9 @@ export function driverContract(subject: {
 }): void {
   describe(subject.title, () => {
     const driver = subject.makeDriver();
-    const held = Object.entries(CONTRACT).filter(([name]) => !Object.hasOwn(subject.exempt, name));
+    const held = Object.entries(CONTRACT).filter(
+      ([name]) => !Object.hasOwn(subject.exempt, name) && (HELD_TO[name]?.(driver) ?? true),
+    );
     for (const [name, check] of held) subject.test(name, () => check({ driver }));
     subject.test('[SC-02] close leaves no cell', async () => {
       await driver.create(specOf(bash('sleep 1000')));

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { Driver } from '../../src/core/driver.ts';
 import { bash, finish, specOf, type Subject } from './cells.ts';
 
 /** What a driver says of itself is so: it can what it says, and refuses the rest. */
@@ -20,7 +21,6 @@ export const TRAITS = {
     await cell.dispose();
   },
   'who has no workers refuses them': async ({ driver }: Subject) => {
-    if (driver.traits.workers) return;
     const folders = [{ name: 'work', folder: '/tmp', at: '/workspace', writable: true }] as const;
     for (const wish of [{ kind: 'worker' }, { folders }, { owner: { uid: 1000, gid: 1000 } }] as const)
       await expect(driver.create({ ...specOf(undefined), ...wish })).rejects.toMatchObject({
@@ -28,7 +28,6 @@ export const TRAITS = {
       });
   },
   'whose cells end with the server makes none that lasts': async ({ driver }: Subject) => {
-    if (driver.lasting !== undefined) return;
     const spec = { ...specOf(undefined), lasting: { keeper: 'abcdefabcdef' } };
     await expect(driver.create(spec)).rejects.toMatchObject({ code: 'SESSIONS_UNAVAILABLE' });
     const cell = await driver.create(specOf(undefined));
@@ -38,3 +37,9 @@ export const TRAITS = {
     await cell.dispose();
   },
 };
+
+/** What only some are held to, by what they say of themselves; the others have a suite of their own for what they can. */
+export const HELD_TO: Readonly<Partial<Record<string, (driver: Driver) => boolean>>> = {
+  'who has no workers refuses them': ({ traits }) => !traits.workers,
+  'whose cells end with the server makes none that lasts': ({ lasting }) => lasting === undefined,
+} satisfies Partial<Record<keyof typeof TRAITS, (driver: Driver) => boolean>>;
