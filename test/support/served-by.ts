@@ -82,7 +82,10 @@ export function isMeant(driver: Way['driver'] | undefined): boolean {
 
 /** For what stands beside `describeEach` and has nothing to do with an engine: it belongs to one tier. */
 export function describeOnce(title: string, tests: () => void): void {
-  if (isMeant('oci')) describe(title, () => tests());
+  if (!isMeant('oci')) return;
+  describe(title, () => {
+    tests();
+  });
 }
 
 /** The same tests over each of these ways. */
