@@ -87,10 +87,14 @@ describeModes([PRELOAD, CONTAINER, DOCKER], (mode) => {
 
   test('[MC-06] memory beyond the limit ends the code, and says so', async () => {
     const code = 'const all = []; for (;;) all.push(new Uint8Array(16 << 20).fill(all.length % 250 + 1));';
-    const { reply, failed } = await run(server.client, { code });
-    expect([failed, reply.status]).toEqual([true, 'memory']);
-    expect(reply.message).toMatch(/memory/);
-    expect((await run(server.client, { code: 'console.log("next")' })).reply.stdout).toBe('next\n');
+    // Close to its limit the kernel drops pages of Bun itself and reads them again: with a busy disk for long.
+    const { reply, failed } = await runToEnd(server.client, { code, timeout: 110_000 });
+    expect([failed, reply]).toEqual([
+      true,
+      expect.objectContaining({ status: 'memory', message: expect.stringMatching(/memory/) }),
+    ]);
+    const next = await runToEnd(server.client, { code: 'console.log("next")' });
+    expect(next.reply).toMatchObject({ status: 'ok', stdout: 'next\n' });
   });
 
   test('[MC-01] files go in and come out, and changes are told', async () => {
