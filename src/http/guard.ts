@@ -11,7 +11,7 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i;
 /** Pages that a person may open by a link from anywhere; they run nothing by themselves. */
 const LINKABLE = new Set(['/', '/docs']);
 /** Routes that only read; a method they do not have leads to no route, and so asks for the key. */
-const OPEN_WITHOUT_KEY = new Set(['/', '/docs', '/openapi.json', '/health', '/livez', '/readyz']);
+export const OPEN_WITHOUT_KEY = new Set(['/', '/docs', '/openapi.json', '/health', '/livez', '/readyz']);
 /** Posts that say everything by their address. A page of another site cannot send them: its Origin is refused. */
 const WITHOUT_BODY = new Set([
   '/v1/sessions/:id/keep-alive',

@@ -1,74 +1,25 @@
 import * as z from 'zod';
 import { ERRORS, type ErrorCode } from '../core/errors.ts';
-import { EgressReply, EgressRequest } from '../wire/egress.ts';
-import { ErrorReply, ExecuteReply, ExecuteRequest, HealthReply, LanguagesReply } from '../wire/execute.ts';
-import { MetricsReply } from '../wire/metrics.ts';
-import {
-  BackgroundReply,
-  ExecReply,
-  ExecsReply,
-  KillReply,
-  OutputReply,
-  SessionExecReply,
-  SessionExecRequest,
-  StdinReply,
-  StdinRequest,
-} from '../wire/session-exec.ts';
-import {
-  ApplyPatchReply,
-  ApplyPatchRequest,
-  ChangesReply,
-  FsReply,
-  SyncReply,
-  SyncRequest,
-  UploadReply,
-  UploadRequest,
-} from '../wire/session-files.ts';
-import {
-  CreateSessionRequest,
-  DestroyReply,
-  SessionDetailReply,
-  SessionReply,
-  SessionsReply,
-} from '../wire/sessions.ts';
+import * as egress from '../wire/egress.ts';
+import * as execute from '../wire/execute.ts';
+import * as metrics from '../wire/metrics.ts';
+import * as sessionExec from '../wire/session-exec.ts';
+import * as sessionFiles from '../wire/session-files.ts';
+import * as sessions from '../wire/sessions.ts';
+import { OPEN_WITHOUT_KEY } from './guard.ts';
 import { ERROR_DETAILS } from './openapi-examples.ts';
 
 export type Json = Record<string, unknown>;
 
-/** Every body of the API. */
-export const SCHEMAS = {
-  ExecuteRequest,
-  ExecuteReply,
-  ErrorReply,
-  HealthReply,
-  LanguagesReply,
-  MetricsReply,
-  CreateSessionRequest,
-  SessionReply,
-  SessionDetailReply,
-  SessionsReply,
-  DestroyReply,
-  SessionExecRequest,
-  SessionExecReply,
-  BackgroundReply,
-  ExecReply,
-  ExecsReply,
-  OutputReply,
-  StdinRequest,
-  StdinReply,
-  KillReply,
-  UploadRequest,
-  UploadReply,
-  SyncRequest,
-  SyncReply,
-  ApplyPatchRequest,
-  ApplyPatchReply,
-  ChangesReply,
-  FsReply,
-  EgressRequest,
-  EgressReply,
-};
-type SchemaName = keyof typeof SCHEMAS;
+const WIRE = { ...execute, ...metrics, ...sessions, ...sessionExec, ...sessionFiles, ...egress };
+type SchemaName = Extract<keyof typeof WIRE, `${string}${'Request' | 'Reply'}`>;
+
+/** Every body of the API: what is called a request or a reply there. */
+export const SCHEMAS: ReadonlyMap<string, z.ZodType> = new Map(
+  Object.entries(WIRE).flatMap(([name, schema]) =>
+    schema instanceof z.ZodType && /(?:Request|Reply)$/.test(name) ? [[name, schema] as const] : [],
+  ),
+);
 
 const EVERYWHERE: readonly ErrorCode[] = [
   'BAD_REQUEST',
@@ -93,12 +44,12 @@ export interface Facts {
   readonly languages: readonly string[];
 }
 
-interface Operation {
+export interface Operation {
+  /** The names in braces become parameters by themselves. */
+  readonly at: `${'get' | 'post' | 'put' | 'delete'} /${string}`;
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
-  /** For everybody, key or not. */
-  readonly open?: true;
   readonly parameters?: readonly Json[];
   readonly requestBody?: Json;
   /** Replies that are no errors, by status. */
@@ -106,19 +57,38 @@ interface Operation {
   readonly errors?: readonly ErrorCode[];
 }
 
-export function operation({ needsKey }: Facts, plan: Operation): Json {
-  const { open, replies, errors = [], ...rest } = plan;
-  const isLocked = needsKey && open !== true;
+export function toPaths(facts: Facts, operations: readonly Operation[]): Json {
+  const paths: Record<string, Json> = {};
+  for (const { at, ...plan } of operations) {
+    const [method = '', path = ''] = at.split(' ', 2);
+    paths[path] = { ...paths[path], [method]: toOperation(facts, { path, ...plan }) };
+  }
+  return paths;
+}
+
+function toOperation(facts: Facts, plan: Omit<Operation, 'at'> & { path: string }): Json {
+  const { path, parameters = [], requestBody, replies, errors = [], ...rest } = plan;
+  const isLocked = facts.needsKey && !OPEN_WITHOUT_KEY.has(path);
   const codes = new Set([...(isLocked ? (['UNAUTHORIZED'] as const) : []), ...errors, ...EVERYWHERE]);
+  const allParameters = [...pathParameters(path, facts), ...parameters];
   return {
     ...rest,
+    ...(allParameters.length === 0 ? {} : { parameters: allParameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
     ...(isLocked ? { security: [{ key: [] }] } : {}),
     responses: { ...replies, ...toErrorResponses([...codes]) },
   };
 }
 
+function pathParameters(path: string, { languages }: Facts): Json[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => {
+    const known = name === 'language' && languages.length > 0 ? { enum: languages } : {};
+    return { name, in: 'path', required: true, schema: { type: 'string', ...known } };
+  });
+}
+
 export const COMPONENT_SCHEMAS = Object.fromEntries(
-  Object.entries(SCHEMAS).map(([name, schema]) => [name, toComponent(schema)]),
+  [...SCHEMAS].map(([name, schema]) => [name, toComponent(schema)]),
 );
 
 function toComponent(schema: z.ZodType): Json {
@@ -133,10 +103,6 @@ function toComponent(schema: z.ZodType): Json {
   return component;
 }
 
-export function pathParameter(name: string, schema: Json = { type: 'string' }): Json {
-  return { name, in: 'path', required: true, schema };
-}
-
 export function queryParameter(name: string, description: string, schema: Json): Json {
   return { name, in: 'query', required: false, description, schema };
 }
@@ -145,11 +111,11 @@ export function jsonBody(schema: SchemaName, examples: Json): Json {
   return { required: true, content: { 'application/json': { schema: reference(schema), examples } } };
 }
 
-export function jsonResponse(description: string, schema: SchemaName, example: unknown): Json {
+export function jsonResponse(description: string, schema: SchemaName, example: unknown) {
   return { description, content: { 'application/json': { schema: reference(schema), example } } };
 }
 
-export function textResponse(type: string, example: string): Json {
+export function textResponse(type: string, example: string) {
   return { description: type, content: { [type]: { schema: { type: 'string' }, example } } };
 }
 
@@ -175,7 +141,7 @@ function toErrorResponses(codes: readonly ErrorCode[]): Json {
   );
 }
 
-function exampleOf(code: ErrorCode): ErrorReply {
+function exampleOf(code: ErrorCode): execute.ErrorReply {
   const { hint } = ERRORS[code];
   return { detail: ERROR_DETAILS[code] ?? hint, code, hint };
 }

@@ -1,20 +1,20 @@
 import type { ErrorCode } from '../core/errors.ts';
 import { EXECUTE_REPLY_EXAMPLE, EXECUTE_REQUEST_EXAMPLES } from './openapi-examples.ts';
-import { mcpPaths } from './openapi-mcp.ts';
+import { MCP_OPERATIONS } from './openapi-mcp.ts';
 import {
   COMPONENT_SCHEMAS,
   OF_BODIES,
   jsonBody,
   jsonResponse,
-  operation,
-  pathParameter,
+  toPaths,
   type Facts,
   type Json,
+  type Operation,
 } from './openapi-parts.ts';
-import { statusPaths } from './openapi-status.ts';
-import { execPaths } from './sessions/openapi-execs.ts';
-import { filePaths } from './sessions/openapi-files.ts';
-import { sessionPaths } from './sessions/openapi-sessions.ts';
+import { STATUS_OPERATIONS } from './openapi-status.ts';
+import { EXEC_OPERATIONS } from './sessions/openapi-execs.ts';
+import { FILE_OPERATIONS } from './sessions/openapi-files.ts';
+import { SESSION_OPERATIONS } from './sessions/openapi-sessions.ts';
 
 const OF_EXECUTE: readonly ErrorCode[] = [
   ...OF_BODIES,
@@ -30,6 +30,16 @@ const OF_EXECUTE: readonly ErrorCode[] = [
   'CELL_LOST',
 ];
 
+const EXECUTE: Operation = {
+  at: 'post /execute/{language}',
+  operationId: 'execute',
+  summary: 'Runs one program and answers with what it did',
+  description: 'Errors of the program (syntax, exception, timeout, memory) are results with status 200.',
+  requestBody: jsonBody('ExecuteRequest', EXECUTE_REQUEST_EXAMPLES),
+  replies: { 200: jsonResponse('the program has ended', 'ExecuteReply', EXECUTE_REPLY_EXAMPLE) },
+  errors: OF_EXECUTE,
+};
+
 /** The OpenAPI document of this server, as it is configured now. Fields come from the schemas of the wire. */
 export function makeOpenApi(facts: Facts): Json {
   return {
@@ -39,40 +49,17 @@ export function makeOpenApi(facts: Facts): Json {
       version: facts.version,
       description: 'Runs code in cells that are already booted. Unknown paths answer 404, wrong methods 405.',
     },
-    paths: {
-      ...executePaths(facts),
-      ...sessionPaths(facts),
-      ...execPaths(facts),
-      ...filePaths(facts),
-      ...mcpPaths(facts),
-      ...statusPaths(facts),
-    },
+    paths: toPaths(facts, [
+      EXECUTE,
+      ...SESSION_OPERATIONS,
+      ...EXEC_OPERATIONS,
+      ...FILE_OPERATIONS,
+      ...MCP_OPERATIONS,
+      ...STATUS_OPERATIONS,
+    ]),
     components: {
       schemas: COMPONENT_SCHEMAS,
       ...(facts.needsKey ? { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } } : {}),
-    },
-  };
-}
-
-function executePaths(facts: Facts): Json {
-  const { languages } = facts;
-  return {
-    '/execute/{language}': {
-      post: operation(facts, {
-        operationId: 'execute',
-        summary: 'Runs one program and answers with what it did',
-        description:
-          'Errors of the program (syntax, exception, timeout, memory) are results with status 200.',
-        parameters: [
-          pathParameter('language', {
-            type: 'string',
-            ...(languages.length > 0 ? { enum: languages } : {}),
-          }),
-        ],
-        requestBody: jsonBody('ExecuteRequest', EXECUTE_REQUEST_EXAMPLES),
-        replies: { 200: jsonResponse('the program has ended', 'ExecuteReply', EXECUTE_REPLY_EXAMPLE) },
-        errors: OF_EXECUTE,
-      }),
     },
   };
 }

@@ -1,13 +1,5 @@
 import type { ErrorCode } from '../../core/errors.ts';
-import {
-  OF_BODIES,
-  jsonBody,
-  jsonResponse,
-  operation,
-  pathParameter,
-  type Facts,
-  type Json,
-} from '../openapi-parts.ts';
+import { OF_BODIES, jsonBody, jsonResponse, type Operation } from '../openapi-parts.ts';
 import {
   CREATE_EXAMPLES,
   EGRESS_EXAMPLE,
@@ -15,8 +7,6 @@ import {
   SESSION_DETAIL_EXAMPLE,
   SESSION_EXAMPLE,
 } from './openapi-session-examples.ts';
-
-export const SESSION_ID = pathParameter('id');
 
 /** What every request for one session can meet. */
 export const OF_SESSION: readonly ErrorCode[] = [
@@ -46,73 +36,63 @@ const OF_CREATE: readonly ErrorCode[] = [
 ];
 
 /** The life of sessions, and their way out. */
-export function sessionPaths(facts: Facts): Json {
-  return {
-    '/v1/sessions': {
-      post: operation(facts, {
-        operationId: 'createSession',
-        summary: 'Makes a session: a workspace and a shell in a cell of its own',
-        requestBody: jsonBody('CreateSessionRequest', CREATE_EXAMPLES),
-        replies: { 201: jsonResponse('it runs', 'SessionReply', SESSION_EXAMPLE) },
-        errors: OF_CREATE,
-      }),
-      get: operation(facts, {
-        operationId: 'listSessions',
-        summary: 'Sessions of the caller',
-        replies: { 200: jsonResponse('all of them', 'SessionsReply', { sessions: [SESSION_EXAMPLE] }) },
-        errors: ['INVALID_REQUEST', 'RATE_LIMITED', 'SESSIONS_UNAVAILABLE'],
-      }),
-    },
-    '/v1/sessions/{id}': {
-      get: operation(facts, {
-        operationId: 'readSession',
-        summary: 'One session and what it uses',
-        parameters: [SESSION_ID],
-        replies: { 200: jsonResponse('the session', 'SessionDetailReply', SESSION_DETAIL_EXAMPLE) },
-        errors: OF_SESSION,
-      }),
-      delete: operation(facts, {
-        operationId: 'destroySession',
-        summary: 'Ends the session with everything that runs in it',
-        parameters: [SESSION_ID],
-        replies: { 200: jsonResponse('nothing is left of it', 'DestroyReply', { destroyed: true }) },
-        errors: [...OF_SESSION, ...OF_BODIES],
-      }),
-    },
-    ...lifePath(facts, { word: 'keep-alive', summary: 'Begins the time until the session expires anew' }),
-    ...lifePath(facts, { word: 'pause', summary: 'Stops every process of the session where it is' }),
-    ...lifePath(facts, { word: 'resume', summary: 'Lets a paused session go on' }),
-    '/v1/sessions/{id}/egress': {
-      get: operation(facts, {
-        operationId: 'readEgress',
-        summary: 'Hosts that the session can reach, and what was refused',
-        parameters: [SESSION_ID],
-        replies: { 200: jsonResponse('the list', 'EgressReply', EGRESS_EXAMPLE) },
-        errors: OF_SESSION,
-      }),
-      put: operation(facts, {
-        operationId: 'setEgress',
-        summary: 'Replaces the list of hosts, also for what is running',
-        parameters: [SESSION_ID],
-        requestBody: jsonBody('EgressRequest', EGRESS_REQUEST_EXAMPLES),
-        replies: { 200: jsonResponse('the new list', 'EgressReply', EGRESS_EXAMPLE) },
-        errors: [...OF_SESSION, ...OF_BODIES, 'POLICY_UNENFORCEABLE'],
-      }),
-    },
-  };
-}
+export const SESSION_OPERATIONS: readonly Operation[] = [
+  {
+    at: 'post /v1/sessions',
+    operationId: 'createSession',
+    summary: 'Makes a session: a workspace and a shell in a cell of its own',
+    requestBody: jsonBody('CreateSessionRequest', CREATE_EXAMPLES),
+    replies: { 201: jsonResponse('it runs', 'SessionReply', SESSION_EXAMPLE) },
+    errors: OF_CREATE,
+  },
+  {
+    at: 'get /v1/sessions',
+    operationId: 'listSessions',
+    summary: 'Sessions of the caller',
+    replies: { 200: jsonResponse('all of them', 'SessionsReply', { sessions: [SESSION_EXAMPLE] }) },
+    errors: ['INVALID_REQUEST', 'RATE_LIMITED', 'SESSIONS_UNAVAILABLE'],
+  },
+  {
+    at: 'get /v1/sessions/{id}',
+    operationId: 'readSession',
+    summary: 'One session and what it uses',
+    replies: { 200: jsonResponse('the session', 'SessionDetailReply', SESSION_DETAIL_EXAMPLE) },
+    errors: OF_SESSION,
+  },
+  {
+    at: 'delete /v1/sessions/{id}',
+    operationId: 'destroySession',
+    summary: 'Ends the session with everything that runs in it',
+    replies: { 200: jsonResponse('nothing is left of it', 'DestroyReply', { destroyed: true }) },
+    errors: [...OF_SESSION, ...OF_BODIES],
+  },
+  lifeOperation({ word: 'keep-alive', summary: 'Begins the time until the session expires anew' }),
+  lifeOperation({ word: 'pause', summary: 'Stops every process of the session where it is' }),
+  lifeOperation({ word: 'resume', summary: 'Lets a paused session go on' }),
+  {
+    at: 'get /v1/sessions/{id}/egress',
+    operationId: 'readEgress',
+    summary: 'Hosts that the session can reach, and what was refused',
+    replies: { 200: jsonResponse('the list', 'EgressReply', EGRESS_EXAMPLE) },
+    errors: OF_SESSION,
+  },
+  {
+    at: 'put /v1/sessions/{id}/egress',
+    operationId: 'setEgress',
+    summary: 'Replaces the list of hosts, also for what is running',
+    requestBody: jsonBody('EgressRequest', EGRESS_REQUEST_EXAMPLES),
+    replies: { 200: jsonResponse('the new list', 'EgressReply', EGRESS_EXAMPLE) },
+    errors: [...OF_SESSION, ...OF_BODIES, 'POLICY_UNENFORCEABLE'],
+  },
+];
 
-function lifePath(facts: Facts, { word, summary }: { word: string; summary: string }): Json {
+function lifeOperation({ word, summary }: { word: string; summary: string }): Operation {
   return {
-    [`/v1/sessions/{id}/${word}`]: {
-      post: operation(facts, {
-        operationId: word.replace('-a', 'A'),
-        summary,
-        description: 'Needs no body.',
-        parameters: [SESSION_ID],
-        replies: { 200: jsonResponse('the session', 'SessionReply', SESSION_EXAMPLE) },
-        errors: [...OF_SESSION, ...OF_BODIES, 'POLICY_UNENFORCEABLE'],
-      }),
-    },
+    at: `post /v1/sessions/{id}/${word}`,
+    operationId: word.replace('-a', 'A'),
+    summary,
+    description: 'Needs no body.',
+    replies: { 200: jsonResponse('the session', 'SessionReply', SESSION_EXAMPLE) },
+    errors: [...OF_SESSION, ...OF_BODIES, 'POLICY_UNENFORCEABLE'],
   };
 }
