@@ -43,13 +43,15 @@ export class Metrics {
     this.#gauge('hotcell_cells_ready', 'Booted cells that wait for a job', (gauge) => {
       for (const { language, cells } of gauges.ready()) gauge.set({ language }, cells);
     });
-    for (const { name, help, kind, samplesOf } of SESSION_METRICS) {
+    for (const [name, of, help] of SESSION_METRICS) {
       const write = (metric: Gauge | Counter): void => {
+        const figure = gauges.sessionStats()[of];
         metric.reset();
-        for (const { labels, value } of samplesOf(gauges.sessionStats())) metric.inc(labels, value);
+        if (typeof figure === 'number') metric.inc(figure);
+        else for (const [reason, count] of Object.entries(figure)) metric.inc({ reason }, count);
       };
-      if (kind === 'gauge') this.#gauge(name, help, write);
-      else this.#counter(name, help, write);
+      if (name.endsWith('_total')) this.#counter(name, help, write);
+      else this.#gauge(name, help, write);
     }
   }
 

@@ -1,20 +1,8 @@
-import type { SessionStats } from '../../sessions/session-stats.ts';
+import { SessionCounters, type SessionStats } from '../../sessions/session-stats.ts';
 import type { MetricsReply } from '../../wire/metrics.ts';
 
-export const NO_SESSION_STATS: SessionStats = {
-  open: 0,
-  paused: 0,
-  created: 0,
-  adopted: 0,
-  ended: {},
-  runningExecs: 0,
-  waitingExecs: 0,
-  execs: {},
-  outputBytes: 0,
-  uploads: 0,
-  syncs: 0,
-  egressRefusals: 0,
-};
+const NOTHING_NOW = { open: 0, paused: 0, runningExecs: 0, waitingExecs: 0 };
+export const NO_SESSION_STATS = new SessionCounters().toStats(NOTHING_NOW);
 
 /** The figures of sessions as the JSON view has them. */
 export function toSessionsView(
@@ -40,93 +28,18 @@ export function toSessionsView(
   };
 }
 
-interface Sample {
-  readonly labels: Record<string, string>;
-  readonly value: number;
-}
-
-interface SessionMetric {
-  readonly name: string;
-  readonly help: string;
-  readonly kind: 'gauge' | 'counter';
-  readonly samplesOf: (stats: SessionStats) => readonly Sample[];
-}
-
-const one = (value: number): readonly Sample[] => [{ labels: {}, value }];
-const byReason = (counts: Readonly<Record<string, number>>): readonly Sample[] =>
-  Object.entries(counts).map(([reason, value]) => ({ labels: { reason }, value }));
-
-export const SESSION_METRICS: readonly SessionMetric[] = [
-  {
-    name: 'hotcell_sessions_open',
-    help: 'Sessions, paused ones too',
-    kind: 'gauge',
-    samplesOf: ({ open }) => one(open),
-  },
-  {
-    name: 'hotcell_sessions_paused',
-    help: 'Sessions whose cell is frozen',
-    kind: 'gauge',
-    samplesOf: ({ paused }) => one(paused),
-  },
-  {
-    name: 'hotcell_sessions_created_total',
-    help: 'Sessions made',
-    kind: 'counter',
-    samplesOf: ({ created }) => one(created),
-  },
-  {
-    name: 'hotcell_sessions_adopted_total',
-    help: 'Sessions taken over from an earlier life of the server',
-    kind: 'counter',
-    samplesOf: ({ adopted }) => one(adopted),
-  },
-  {
-    name: 'hotcell_sessions_ended_total',
-    help: 'Sessions ended, by reason',
-    kind: 'counter',
-    samplesOf: ({ ended }) => byReason({ ...ended }),
-  },
-  {
-    name: 'hotcell_execs_running',
-    help: 'Commands of sessions under way',
-    kind: 'gauge',
-    samplesOf: ({ runningExecs }) => one(runningExecs),
-  },
-  {
-    name: 'hotcell_execs_waiting',
-    help: 'Commands that wait for another one of their session',
-    kind: 'gauge',
-    samplesOf: ({ waitingExecs }) => one(waitingExecs),
-  },
-  {
-    name: 'hotcell_execs_ended_total',
-    help: 'Commands of sessions ended, by reason',
-    kind: 'counter',
-    samplesOf: ({ execs }) => byReason({ ...execs }),
-  },
-  {
-    name: 'hotcell_exec_output_bytes_total',
-    help: 'Output of commands, also of what was cut',
-    kind: 'counter',
-    samplesOf: ({ outputBytes }) => one(outputBytes),
-  },
-  {
-    name: 'hotcell_uploads_total',
-    help: 'Uploads into sessions',
-    kind: 'counter',
-    samplesOf: ({ uploads }) => one(uploads),
-  },
-  {
-    name: 'hotcell_syncs_total',
-    help: 'Synchronisations of workspaces',
-    kind: 'counter',
-    samplesOf: ({ syncs }) => one(syncs),
-  },
-  {
-    name: 'hotcell_egress_refused_total',
-    help: 'Connections of sessions that were refused',
-    kind: 'counter',
-    samplesOf: ({ egressRefusals }) => one(egressRefusals),
-  },
+/** What ends with `_total` only grows. Of a table of counts, Prometheus gets one figure for each reason. */
+export const SESSION_METRICS: readonly (readonly [name: string, of: keyof SessionStats, help: string])[] = [
+  ['hotcell_sessions_open', 'open', 'Sessions, paused ones too'],
+  ['hotcell_sessions_paused', 'paused', 'Sessions whose cell is frozen'],
+  ['hotcell_sessions_created_total', 'created', 'Sessions made'],
+  ['hotcell_sessions_adopted_total', 'adopted', 'Sessions taken over from an earlier life of the server'],
+  ['hotcell_sessions_ended_total', 'ended', 'Sessions ended, by reason'],
+  ['hotcell_execs_running', 'runningExecs', 'Commands of sessions under way'],
+  ['hotcell_execs_waiting', 'waitingExecs', 'Commands that wait for another one of their session'],
+  ['hotcell_execs_ended_total', 'execs', 'Commands of sessions ended, by reason'],
+  ['hotcell_exec_output_bytes_total', 'outputBytes', 'Output of commands, also of what was cut'],
+  ['hotcell_uploads_total', 'uploads', 'Uploads into sessions'],
+  ['hotcell_syncs_total', 'syncs', 'Synchronisations of workspaces'],
+  ['hotcell_egress_refused_total', 'egressRefusals', 'Connections of sessions that were refused'],
 ];
