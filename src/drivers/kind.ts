@@ -12,7 +12,7 @@ export interface DriverSurroundings {
   readonly guest: string;
   /** Folder with the recipes of images. */
   readonly recipes: string;
-  /** Interpreters that cells have whatever the host has installed. */
+  /** Interpreters that cells have whatever the host has installed, such as the node and bun of the npm packages. */
   readonly tools: readonly { readonly name: string; readonly path: string }[];
   readonly languages: LanguageTable;
   /** Promises that the operator gave up by name. */

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import type { Isolation } from '../../core/cell.ts';
-import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
+import { requireEnforcement } from '../../core/enforcement.ts';
 import { HotcellError } from '../../core/errors.ts';
-import type { LanguageTable } from '../../core/language.ts';
-import type { Log } from '../../core/log.ts';
 import type { Labels } from '../engine/owner-labels.ts';
+import type { DriverSurroundings } from '../kind.ts';
 import { STATUS } from './argv.ts';
 import type { ContainerCli } from './cli.ts';
 import { AppleImages } from './images.ts';
@@ -14,19 +13,9 @@ import { probeApple } from './probe.ts';
 import { ServicesWatch } from './services-watch.ts';
 import { parseStatus } from './shapes.ts';
 
-export interface AppleOptions {
+export interface AppleOptions extends Omit<DriverSurroundings, 'stateDirectory' | 'tools' | 'variables'> {
   /** The `container` command; undefined for the one of the system, on macOS only. */
   readonly cli: string | undefined;
-  /** Folder with the guest files. */
-  readonly guest: string;
-  /** Folder with the recipes of images. */
-  readonly recipes: string;
-  readonly languages: LanguageTable;
-  /** Promises that the operator gave up by name. */
-  readonly weaker: readonly Promised[];
-  readonly log: Log;
-  /** Told what takes long, such as the build of an image. */
-  onProgress(text: string): void;
 }
 
 /** What all cells of one process share. */

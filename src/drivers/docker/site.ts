@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CellOwner, CellSpec, Isolation } from '../../core/cell.ts';
-import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
+import { requireEnforcement } from '../../core/enforcement.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
-import type { LanguageTable } from '../../core/language.ts';
 import type { Log } from '../../core/log.ts';
+import type { DriverSurroundings } from '../kind.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
 import { defaultStateDirectory } from '../process/instance.ts';
 import { removeOwn, removeVolume } from './containers.ts';
@@ -16,21 +16,10 @@ import { ImageStore } from './images.ts';
 import { toOwnerLabels, type Labels } from '../engine/owner-labels.ts';
 import { probeDocker, type DockerHost } from './probe.ts';
 
-export interface DockerOptions {
+export interface DockerOptions extends Omit<DriverSurroundings, 'tools' | 'variables'> {
   readonly endpoint: Endpoint;
   /** Runtime class of the engine, such as `runsc`; undefined for its default. */
   readonly runtime: string | undefined;
-  readonly stateDirectory: string | undefined;
-  /** Folder with the guest files. */
-  readonly guest: string;
-  /** Folder with the recipes of images. */
-  readonly recipes: string;
-  readonly languages: LanguageTable;
-  /** Promises that the operator gave up by name. */
-  readonly weaker: readonly Promised[];
-  readonly log: Log;
-  /** Told what takes long, such as a pull. */
-  onProgress(text: string): void;
 }
 
 /** What all cells of one process share in an engine. */

@@ -1,8 +1,8 @@
 import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
 import type { Driver, DriverTraits, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
-import type { Log } from '../../core/log.ts';
 import type { ImageShelf } from '../images/image-shelf.ts';
+import type { DriverSurroundings } from '../kind.ts';
 import { refuseSpec } from '../refuse-spec.ts';
 
 export interface EngineCell extends Cell {
@@ -19,11 +19,7 @@ export interface EngineSite {
   };
 }
 
-export interface EngineOptions {
-  readonly log: Log;
-  /** Told what takes long, such as a pull. */
-  onProgress(text: string): void;
-}
+type EngineOptions = Pick<DriverSurroundings, 'log' | 'onProgress'>;
 
 /** Cells that somebody else keeps for us, who may be away: containers of an engine, made from images. */
 export abstract class EngineDriver<Made extends EngineCell, Site extends EngineSite> implements Driver {

@@ -3,14 +3,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { WORKSPACE_IN_CELL } from '../../core/cell.ts';
 import { GUEST_IN_CELL } from '../linux/cell-places.ts';
+import type { DriverSurroundings } from '../kind.ts';
 import type { BindMount } from './config-json.ts';
 import { FIFO_NAMES } from './fifo-kit.ts';
-
-/** Programs that are not in the host's `/usr` but belong in every cell, such as the node and bun of the npm packages. */
-export interface Tool {
-  readonly name: string;
-  readonly path: string;
-}
 
 export interface RootfsOptions {
   /** Where the folder is made. */
@@ -18,7 +13,7 @@ export interface RootfsOptions {
   /** A folder to use as root instead of the host's `/usr`. */
   readonly base: string | undefined;
   readonly guest: string;
-  readonly tools: readonly Tool[];
+  readonly tools: DriverSurroundings['tools'];
   /** Its cells may have a workspace. */
   readonly workspaces: boolean;
 }

@@ -3,9 +3,9 @@ import { existsSync, watch, type FSWatcher } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Isolation } from '../../core/cell.ts';
-import { requireEnforcement, type Promised } from '../../core/enforcement.ts';
+import { requireEnforcement } from '../../core/enforcement.ts';
 import { HotcellError } from '../../core/errors.ts';
-import type { Log } from '../../core/log.ts';
+import type { DriverSurroundings } from '../kind.ts';
 import {
   defaultStateDirectory,
   openInstance,
@@ -18,20 +18,16 @@ import { FifoKits } from './fifo-kit.ts';
 import { IdentityRange } from './identity.ts';
 import { Keeper } from './keeper.ts';
 import { probeOci, type OciHost } from './probe.ts';
-import { makeRootfs, type Rootfs, type Tool } from './rootfs.ts';
+import { makeRootfs, type Rootfs } from './rootfs.ts';
 import { RuntimeCli, type RuntimeName } from './runtime.ts';
 
-export interface OciOptions {
+export interface OciOptions extends Pick<
+  DriverSurroundings,
+  'stateDirectory' | 'guest' | 'tools' | 'weaker' | 'log'
+> {
   readonly runtime: RuntimeName | 'auto';
-  readonly stateDirectory: string | undefined;
   /** Folder to use as root instead of the host's own /usr. */
   readonly rootfs: string | undefined;
-  /** Folder with the guest files, mounted into every cell. */
-  readonly guest: string;
-  readonly tools: readonly Tool[];
-  /** Promises that the operator gave up by name. */
-  readonly weaker: readonly Promised[];
-  readonly log: Log;
 }
 
 /** What all cells of one process share: made with the first cell, removed after the last. */

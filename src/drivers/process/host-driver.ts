@@ -3,15 +3,10 @@ import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cell, CellSpec, CellSummary, Places } from '../../core/cell.ts';
 import type { Driver, DriverTraits, Probe } from '../../core/driver.ts';
-import type { Promised } from '../../core/enforcement.ts';
+import type { DriverSurroundings } from '../kind.ts';
 import { deadInstances, defaultStateDirectory, openInstance, type Instance } from './instance.ts';
 
-export interface HostDriverOptions {
-  readonly stateDirectory: string | undefined;
-  readonly guest: string;
-  readonly tools: readonly { readonly name: string; readonly path: string }[];
-  readonly weaker: readonly Promised[];
-}
+export type HostDriverOptions = Pick<DriverSurroundings, 'stateDirectory' | 'guest' | 'tools' | 'weaker'>;
 
 /** Where programs of the host are, beside the tools. */
 export const PROGRAM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin'];

@@ -1,14 +1,12 @@
 import { fillRequest, type Cell, type CellSpec } from '../../core/cell.ts';
 import type { DriverTraits, Probe } from '../../core/driver.ts';
 import { requireEnforcement, type Enforcement } from '../../core/enforcement.ts';
-import { HostDriver, type HostDriverOptions } from '../process/host-driver.ts';
+import { HostDriver } from '../process/host-driver.ts';
 import type { Instance } from '../process/instance.ts';
 import { killMarked } from '../process/marked-processes.ts';
 import { refuseSpec, refuseTerminal } from '../refuse-spec.ts';
 import { SubprocessCell } from './cell.ts';
 import { SUBPROCESS } from './kind.ts';
-
-export type SubprocessOptions = HostDriverOptions;
 
 const RUNTIME = 'UNSAFE plain processes of the host';
 

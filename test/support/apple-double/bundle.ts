@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { Tool } from '../../../src/drivers/oci/rootfs.ts';
+import type { DriverSurroundings } from '../../../src/drivers/kind.ts';
 import type { Configuration, MountEntry } from './configuration.ts';
 
 const MiB = 1024 * 1024;
@@ -50,7 +50,11 @@ const ETC: Readonly<Record<string, string>> = {
  * A bundle for a runtime of this machine, made from what the CLI was told and from nothing else: whatever the caller
  * forgot to forbid is allowed in it.
  */
-export function writeBundle(folder: string, configuration: Configuration, tools: readonly Tool[]): void {
+export function writeBundle(
+  folder: string,
+  configuration: Configuration,
+  tools: DriverSurroundings['tools'],
+): void {
   const first = FIRST_ID + Math.floor(Math.random() * BLOCKS) * IDS;
   const root = join(folder, 'root');
   makeRoot(root, first, configuration.mounts, tools);
@@ -59,7 +63,12 @@ export function writeBundle(folder: string, configuration: Configuration, tools:
 
 const HOST_FOLDERS = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 
-function makeRoot(root: string, owner: number, mounts: readonly MountEntry[], tools: readonly Tool[]): void {
+function makeRoot(
+  root: string,
+  owner: number,
+  mounts: readonly MountEntry[],
+  tools: DriverSurroundings['tools'],
+): void {
   const make = (path: string): void => {
     const at = join(root, path);
     if (existsSync(at)) return;
@@ -101,7 +110,7 @@ function makeRoot(root: string, owner: number, mounts: readonly MountEntry[], to
 interface Place {
   readonly root: string;
   readonly first: number;
-  readonly tools: readonly Tool[];
+  readonly tools: DriverSurroundings['tools'];
 }
 
 function toConfig(configuration: Configuration, place: Place): object {
