@@ -1,4 +1,5 @@
 import { wholeCharacters } from '../lib/capped-bytes.ts';
+import { joinBytes } from '../lib/join-bytes.ts';
 
 /** Keeps the beginning and the end of a stream, half of `limit` each. */
 export class KeptText {
@@ -32,12 +33,12 @@ export class KeptText {
 
   /** The text, and how many of the bytes that came are not in it. */
   text(): { readonly text: string; readonly cutBytes: number } {
-    const head = joined(this.#head);
-    const all = joined(this.#tail);
+    const head = joinBytes(this.#head);
+    const all = joinBytes(this.#tail);
     const tail = all.subarray(Math.max(0, all.length - this.#half));
     const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
     if (head.length + tail.length === this.#total) {
-      return { text: decoder.decode(joined([head, tail])), cutBytes: 0 };
+      return { text: decoder.decode(joinBytes([head, tail])), cutBytes: 0 };
     }
     const begin = head.subarray(0, wholeCharacters(head));
     const end = tail.subarray(tail.findIndex((byte) => (byte & 0b1100_0000) !== 0b1000_0000));
@@ -47,14 +48,4 @@ export class KeptText {
       cutBytes,
     };
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

@@ -1,3 +1,5 @@
+import { joinBytes } from './join-bytes.ts';
+
 /** Keeps the first `limit` bytes of a stream and counts the rest. */
 export class CappedBytes {
   readonly #limit: number;
@@ -28,13 +30,7 @@ export class CappedBytes {
   }
 
   bytes(): Uint8Array {
-    const bytes = new Uint8Array(this.#kept);
-    let offset = 0;
-    for (const chunk of this.#chunks) {
-      bytes.set(chunk, offset);
-      offset += chunk.length;
-    }
-    return bytes;
+    return joinBytes(this.#chunks);
   }
 
   /** The kept bytes as text. A UTF-8 character that the cap split is dropped, not replaced. */

@@ -1,4 +1,5 @@
 import { wholeCharacters } from './capped-bytes.ts';
+import { joinBytes } from './join-bytes.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
@@ -53,11 +54,11 @@ export class HeadTail {
 
   /** The text of a stream that had `total` bytes, and how many of them are not in it. */
   text(total: number): { text: string; cutBytes: number } {
-    const head = concatenate(this.#head);
-    const all = concatenate(this.#tail);
+    const head = joinBytes(this.#head);
+    const all = joinBytes(this.#tail);
     const tail = all.subarray(Math.max(0, all.length - this.#tailRoom));
     if (head.length + tail.length >= total) {
-      return { text: decoder.decode(concatenate([head, tail])), cutBytes: 0 };
+      return { text: decoder.decode(joinBytes([head, tail])), cutBytes: 0 };
     }
     const begin = head.subarray(0, wholeCharacters(head));
     const end = tail.subarray(leadingContinuation(tail));
@@ -72,14 +73,4 @@ function leadingContinuation(bytes: Uint8Array): number {
   let count = 0;
   while (count < 3 && ((bytes[count] ?? 0) & 0b1100_0000) === 0b1000_0000) count++;
   return count;
-}
-
-function concatenate(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-  }
-  return whole;
 }

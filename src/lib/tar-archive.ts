@@ -1,3 +1,5 @@
+import { joinBytes } from './join-bytes.ts';
+
 export interface TarEntry {
   /** Relative, with `/` between its parts. */
   readonly path: string;
@@ -36,13 +38,13 @@ export function toTar(entries: readonly TarEntry[]): Uint8Array {
     if (folders.has(path)) throw new RangeError(`${path} cannot be a file and a folder`);
   }
   // Two empty blocks are the end.
-  return joined([...parts, new Uint8Array(2 * BLOCK)]);
+  return joinBytes([...parts, new Uint8Array(2 * BLOCK)]);
 }
 
 /** What stands in an archive before the content of a file, for content that does not fit into memory. */
 export function toTarHead(file: Omit<TarEntry, 'content'> & { readonly size: number }): Uint8Array {
   checkPath(file.path);
-  return joined(toMember({ ...file, kind: 'file' }));
+  return joinBytes(toMember({ ...file, kind: 'file' }));
 }
 
 /** What stands after it: the rest of its last block. */
@@ -132,14 +134,4 @@ function toHeader(member: Member, place: Place): Uint8Array {
 function padded(content: Uint8Array): Uint8Array[] {
   const rest = content.length % BLOCK;
   return rest === 0 ? [content] : [content, new Uint8Array(BLOCK - rest)];
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((total, part) => total + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

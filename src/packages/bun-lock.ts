@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { isPackageName, isRange, quoted } from './package-spec.ts';
+import { parseJson } from '../lib/parse-json.ts';
 
 /** One line of a lock file. */
 export interface LockedPackage {
@@ -93,9 +94,5 @@ function parseWithCommas(text: string): unknown {
     /("(?:[^"\\]|\\.)*")|,(?=\s*[\]}])/gs,
     (_whole, string?: string) => string ?? '',
   );
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
+  return parseJson(json);
 }

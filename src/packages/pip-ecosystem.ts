@@ -8,6 +8,7 @@ import type { InstallRequest } from './install-request.ts';
 import { quoted } from './package-spec.ts';
 import { explainPip } from './pip-failure.ts';
 import { checkPythonSpec, isPythonName, normalName, toRequirement } from './pip-spec.ts';
+import { parseJson } from '../lib/parse-json.ts';
 
 const REQUIREMENTS = 'requirements.txt';
 const REPORT = 'report.json';
@@ -148,12 +149,4 @@ async function findPlaces(folder: string, found: readonly Found[]): Promise<stri
   const [missing] = left;
   if (missing !== undefined) throw new Error(`${missing} was not installed`);
   return places;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

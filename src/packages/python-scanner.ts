@@ -12,6 +12,7 @@ import { isPythonName } from './pip-spec.ts';
 import { quoted } from './package-spec.ts';
 import { toDistribution } from './python-distributions.ts';
 import { failed, LONGEST_CODE, type ImportScan } from './scan-imports.ts';
+import { parseJson } from '../lib/parse-json.ts';
 
 export interface PythonScannerOptions {
   readonly driver: Driver;
@@ -86,18 +87,10 @@ export class PythonScanner {
         { input: Buffer.from(code), timeMs: limits.wallTimeMs, signal, stdout },
       );
       if (signal.aborted) throw toCancelError(signal);
-      return readOutcome(outcome).ok ? toReply(stdout) : undefined;
+      return readOutcome(outcome).ok ? Reply.safeParse(parseJson(stdout.text())).data : undefined;
     } finally {
       await cell.dispose();
     }
-  }
-}
-
-function toReply(output: CappedBytes): Reply | undefined {
-  try {
-    return Reply.safeParse(JSON.parse(output.text())).data;
-  } catch {
-    return undefined;
   }
 }
 

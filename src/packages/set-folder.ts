@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { HotcellError } from '../core/errors.ts';
 import { setKey } from './install-request.ts';
+import { parseJson } from '../lib/parse-json.ts';
+import { isNameTaken } from '../lib/errno.ts';
 
 /** Tells whether a server is still alive that left something unfinished. */
 export interface Owners {
@@ -208,7 +210,7 @@ export class SetFolder {
         await syncFolder(join(this.path, 'store'));
         return true;
       } catch (error) {
-        if (!isTaken(error) || attempt > 2) throw error;
+        if (!isNameTaken(error) || attempt > 2) throw error;
         if (this.load(key) !== undefined) return false;
         // Somebody has taken pieces out of it by hand.
         await this.#remove(key, Number.POSITIVE_INFINITY);
@@ -270,16 +272,4 @@ async function requireOwn(path: string): Promise<void> {
 
 function isFolder(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-function isTaken(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(?:ENOTEMPTY|EEXIST)$/.test(String(error.code));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,4 +1,5 @@
 import type { Job } from '../core/job.ts';
+import { joinBytes } from '../lib/join-bytes.ts';
 
 /** What a bootstrap writes to stdout, once, when its interpreter has booted and waits for a job. */
 export const READY_BYTE = 0x06;
@@ -19,15 +20,5 @@ export function encodeJobFrame(job: Job): Uint8Array {
   for (const [name, value] of variables) fields.push(encoder.encode(`${name}=${value}`));
   count(job.files.length);
   for (const file of job.files) fields.push(encoder.encode(file.path), file.content);
-  return join(fields.flatMap((field) => [encoder.encode(`${field.length}\n`), field]));
-}
-
-function join(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let offset = 0;
-  for (const part of parts) {
-    whole.set(part, offset);
-    offset += part.length;
-  }
-  return whole;
+  return joinBytes(fields.flatMap((field) => [encoder.encode(`${field.length}\n`), field]));
 }

@@ -1,4 +1,5 @@
 import { Denial } from '../wire/permissions.ts';
+import { parseJson } from '../lib/parse-json.ts';
 
 const PREFIX = 'hotcell-denied: ';
 const MOST_DENIALS = 20;
@@ -29,10 +30,5 @@ export function readDenials(stderr: string): ReadDenials {
 
 function parseLine(line: string): Denial | undefined {
   if (!line.startsWith(PREFIX) || line.length > LONGEST_LINE) return undefined;
-  try {
-    const { success, data } = Denial.safeParse(JSON.parse(line.slice(PREFIX.length)));
-    return success ? data : undefined;
-  } catch {
-    return undefined;
-  }
+  return Denial.safeParse(parseJson(line.slice(PREFIX.length))).data;
 }

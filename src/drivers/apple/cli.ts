@@ -1,7 +1,7 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { homedir, tmpdir } from 'node:os';
 import { HotcellError } from '../../core/errors.ts';
-import { errnoOf } from '../process/errno.ts';
+import { errnoOf } from '../../lib/errno.ts';
 import { BuildLog } from '../images/build-log.ts';
 import { HELPER_ENV } from '../process/run-command.ts';
 import type { Words } from './argv.ts';

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { HotcellError } from '../../core/errors.ts';
+import { parseJson } from '../../lib/parse-json.ts';
 
 /** As much of the CLI's JSON as we use; it has more, and other versions have other things beside. */
 
@@ -85,12 +86,4 @@ function parseAs<T>(schema: z.ZodType<T>, stdout: string, call: string): T {
     `\`container ${call}\` answers in a form that is not known: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
     { hint: 'Use a version of container that this driver knows; `hotcell doctor` names them.' },
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

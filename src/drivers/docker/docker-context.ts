@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { HotcellError, messageOf } from '../../core/errors.ts';
-import { errnoOf } from '../process/errno.ts';
+import { errnoOf } from '../../lib/errno.ts';
 import { readTlsFiles, type ClientTls } from './client-tls.ts';
 import { given } from './given-text.ts';
 

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { EngineRefusal } from './engine.ts';
+import { parseJson } from '../../lib/parse-json.ts';
 
 /** What an engine says while it pulls or builds: one JSON object a line. */
 const EngineMessage = z.looseObject({
@@ -32,11 +33,7 @@ export async function readEngineMessages(
 
 /** Undefined for what is no message: engines of other makers send more than we know. */
 function parseMessage(line: string): EngineMessage | undefined {
-  try {
-    return EngineMessage.safeParse(JSON.parse(line)).data;
-  } catch {
-    return undefined;
-  }
+  return EngineMessage.safeParse(parseJson(line)).data;
 }
 
 async function* readLines(stream: AsyncIterable<string | Uint8Array>): AsyncGenerator<string> {

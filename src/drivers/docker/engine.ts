@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import { HotcellError, messageOf } from '../../core/errors.ts';
-import { errnoOf } from '../process/errno.ts';
+import { errnoOf } from '../../lib/errno.ts';
 import type { Endpoint } from './endpoint.ts';
 
 const CALL_MS = 30_000;

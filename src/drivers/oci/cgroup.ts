@@ -4,7 +4,7 @@ import { basename, join, relative } from 'node:path';
 import type { CellUsage } from '../../core/cell.ts';
 import type { ReachableLimit, Usage } from '../../core/exec.ts';
 import { HotcellError } from '../../core/errors.ts';
-import { errnoOf } from '../process/errno.ts';
+import { errnoOf } from '../../lib/errno.ts';
 import type { Limits } from '../../core/limits.ts';
 import { ASIDE, type CgroupLayout } from './cgroup-layout.ts';
 import { NO_OVERHEAD, type Overhead } from '../linux/runtime-overhead.ts';

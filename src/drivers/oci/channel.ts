@@ -2,7 +2,7 @@ import { closeSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { ExecEvent } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
-import { errnoOf } from '../process/errno.ts';
+import { errnoOf } from '../../lib/errno.ts';
 import type { FifoKit } from './fifo-kit.ts';
 import { StatusReader, type ProgramEnd } from './outcome.ts';
 

@@ -1,7 +1,8 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import * as z from 'zod';
-import { errnoOf } from './errno.ts';
+import { errnoOf } from '../../lib/errno.ts';
+import { parseJson } from '../../lib/parse-json.ts';
 import { runCommand } from './run-command.ts';
 
 const Owner = z.object({
@@ -66,14 +67,6 @@ function machineName(): string {
 
 function ownPidNamespace(): string {
   return process.platform === 'linux' ? readlinkSync('/proc/self/ns/pid') : '';
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** When a process started; undefined when there is none. Throws when it cannot be told. */

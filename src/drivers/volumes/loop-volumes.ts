@@ -21,7 +21,7 @@ import { TMP_OF_WORKSPACE } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
-import { errnoOf } from '../process/errno.ts';
+import { errnoOf } from '../../lib/errno.ts';
 import { runCommand } from '../process/run-command.ts';
 import { holdsNoFiles, keepDependencies } from './keep-dependencies.ts';
 import { mountPoints } from './mount-table.ts';

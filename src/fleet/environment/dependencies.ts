@@ -7,6 +7,9 @@ import type { Log } from '../../core/log.ts';
 import { canCopyTrees, copyTree } from './copy-tree.ts';
 import type { SetupPlan } from './plan-setup.ts';
 import type { Owner } from './worktree-files.ts';
+import { parseJson } from '../../lib/parse-json.ts';
+import { isAlive } from '../state/orchestrator-lock.ts';
+import { isNameTaken } from '../../lib/errno.ts';
 
 export interface DependencyCacheOptions {
   /** SECURITY: on the host, and no cell may see it. Made if it is not there; on the file system of the worktrees. */
@@ -119,7 +122,7 @@ export class DependencyCache {
     try {
       await rename(staging, target);
     } catch (error) {
-      if (!isTaken(error)) throw error;
+      if (!isNameTaken(error)) throw error;
       if (await this.has(plan)) return;
       // Somebody has taken pieces out of it by hand.
       await rm(target, { recursive: true, force: true });
@@ -178,31 +181,10 @@ async function writeMarker(folder: string, marker: z.infer<typeof Marker>): Prom
   }
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-}
-
 async function isThere(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined;
 }
 
 async function isFolder(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined))?.isDirectory() === true;
-}
-
-function isTaken(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(?:ENOTEMPTY|EEXIST)$/.test(String(error.code));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

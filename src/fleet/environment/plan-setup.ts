@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { readPlainFile } from './plain-file.ts';
+import { parseJson } from '../../lib/parse-json.ts';
 
 /** What a set-up depends on, at the root of a worktree. */
 const NPM_MANIFESTS: readonly string[] = [
@@ -96,7 +97,7 @@ function planNpm(facts: SetupFacts): PlannedSetup {
   const { manifests } = facts;
   const text = manifests['package.json'];
   if (text === undefined) return { plans: [], notes: [] };
-  const parsed = Package.safeParse(parseJson(text));
+  const parsed = Package.safeParse(parseJson(Buffer.from(text).toString()));
   if (!parsed.success) return { plans: [], notes: ['package.json is not one: nothing is installed for it'] };
   const foreign = FOREIGN_LOCKS.find((name) => name in manifests);
   const hasLock = 'package-lock.json' in manifests || 'npm-shrinkwrap.json' in manifests;
@@ -143,12 +144,4 @@ export async function readManifests(worktree: string): Promise<Record<string, Ui
     return file.kind === 'file' ? [[name, file.bytes]] : [];
   });
   return Object.fromEntries((await Promise.all(read)).flat());
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString());
-  } catch {
-    return undefined;
-  }
 }

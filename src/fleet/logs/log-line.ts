@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { parseJson } from '../../lib/parse-json.ts';
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -23,11 +24,7 @@ export type LogLine = z.infer<typeof LogLine>;
 
 /** Undefined for what is no such line: half of one after a crash, or somebody else's. */
 export function parseLogLine(text: string): LogLine | undefined {
-  try {
-    return LogLine.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return LogLine.safeParse(parseJson(text)).data;
 }
 
 /** Levels have other names elsewhere; what nobody knows is shown. */

@@ -1,5 +1,6 @@
 import { appendFileSync, closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { LogEntry } from '../fleet-state.ts';
+import { parseJson } from '../../lib/parse-json.ts';
 
 const CHUNK = 64 * 1024;
 
@@ -53,12 +54,8 @@ export class EventFile {
 }
 
 function numberOf(line: string): number | undefined {
-  try {
-    const entry: unknown = JSON.parse(line);
-    return typeof entry === 'object' && entry !== null && 'seq' in entry && typeof entry.seq === 'number'
-      ? entry.seq
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const entry = parseJson(line);
+  return typeof entry === 'object' && entry !== null && 'seq' in entry && typeof entry.seq === 'number'
+    ? entry.seq
+    : undefined;
 }

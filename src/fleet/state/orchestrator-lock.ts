@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { HotcellError } from '../../core/errors.ts';
 import type { FleetPaths } from '../names.ts';
 import { isFileLockHeld, tryHoldFileLock } from './file-lock.ts';
+import { errnoOf } from '../../lib/errno.ts';
 
 export const OrchestratorRecord = z.looseObject({
   pid: z.int().positive(),
@@ -90,15 +91,6 @@ function isSameProcess(record: OrchestratorRecord): boolean {
     : start === record.process_start;
 }
 
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-}
-
 function readProcessStart(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -106,5 +98,13 @@ function readProcessStart(pid: number): string | undefined {
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   } catch {
     return undefined;
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errnoOf(error) === 'EPERM';
   }
 }
