@@ -2,7 +2,7 @@ import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Permission } from '../wire/permissions.ts';
 import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { HeaderInjection } from './header-injection.ts';
-import type { EgressReport } from './session.ts';
+import type { EgressReport, EgressSession } from './session.ts';
 
 /** A host that may be reached, with what may be asked of it. */
 export type HttpRule = Omit<Extract<Permission, { type: 'http' }>, 'type' | 'description'>;
@@ -10,26 +10,52 @@ export type HttpRule = Omit<Extract<Permission, { type: 'http' }>, 'type' | 'des
 /** What may be reached: patterns and presets as in sessions, or rules. */
 export type Allowed = string | HttpRule;
 
-/** The way out of one cell. */
-export interface CellNetwork {
+/** The way out of one cell, whichever leads to the gate: it decides, and tells. */
+export abstract class GatedNetwork {
   /** Proxy variables for the environment of programs. */
-  readonly variables: Readonly<Record<string, string>>;
+  abstract readonly variables: Readonly<Record<string, string>>;
   /** Where cells share the loopback of this machine: the port that commands need, for `ExecRequest.reach`. */
-  readonly port: number | undefined;
+  abstract readonly port: number | undefined;
   /** There is nothing to wait for. */
-  readonly isReady: boolean;
+  abstract readonly isReady: boolean;
+  readonly #egress: EgressSession;
+
+  constructor(egress: EgressSession) {
+    this.#egress = egress;
+  }
+
   /** Resolves when there is a way out, or there is none after a while. */
-  untilReady(): Promise<void>;
-  setAllow(allow: readonly Allowed[]): void;
+  abstract untilReady(): Promise<void>;
+
+  setAllow(allow: readonly Allowed[]): void {
+    this.#egress.setAllow(allow);
+  }
+
   /** For `refusalsSince`. */
-  mark(): number;
-  refusalsSince(mark: number): EgressRefusal[];
+  mark(): number {
+    return this.#egress.mark();
+  }
+
+  refusalsSince(mark: number): EgressRefusal[] {
+    return this.#egress.refusalsSince(mark);
+  }
+
   /** What it lets through, and what came of it so far. */
-  describe(): EgressReport;
+  describe(): EgressReport {
+    return this.#egress.describe();
+  }
+
   /** Everything that can be reached, with the presets spelled out. */
-  reachable(): string[];
-  close(): void;
+  reachable(): string[] {
+    return this.#egress.reachable();
+  }
+
+  close(): void {
+    this.#egress.close();
+  }
 }
+
+export type CellNetwork = Pick<GatedNetwork, keyof GatedNetwork>;
 
 export interface NetworkOptions {
   /** Headers that the gate adds to requests of the cell, which never sees them. */

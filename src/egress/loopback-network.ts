@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { HotcellError } from '../core/errors.ts';
-import type { EgressRefusal } from '../core/egress-refusal.ts';
-import type { Allowed, CellNetwork } from './cell-network.ts';
 import { proxyVariables } from './cell-side.ts';
+import { GatedNetwork } from './cell-network.ts';
 import type { ProxyKey } from './proxy-key.ts';
 import { MOST_CONNECTIONS } from './relay.ts';
-import type { EgressReport, EgressSession } from './session.ts';
+import type { EgressSession } from './session.ts';
 
 export interface LoopbackParts {
   /** SECURITY: opened with the same key, since everybody on this machine can connect. */
@@ -17,16 +16,15 @@ export interface LoopbackParts {
 }
 
 /** The way out of a cell that shares the loopback of this machine: a port of its own there. */
-export class LoopbackNetwork implements CellNetwork {
+export class LoopbackNetwork extends GatedNetwork {
   readonly variables: Readonly<Record<string, string>>;
   readonly port: number;
-  readonly #egress: EgressSession;
   readonly isReady = true;
   readonly #server: Server;
   readonly #sockets: ReadonlySet<Socket>;
 
   private constructor({ egress, key, variables }: LoopbackParts, listening: Listening) {
-    this.#egress = egress;
+    super(egress);
     this.#server = listening.server;
     this.#sockets = listening.sockets;
     this.port = listening.port;
@@ -41,30 +39,10 @@ export class LoopbackNetwork implements CellNetwork {
     return Promise.resolve();
   }
 
-  setAllow(allow: readonly Allowed[]): void {
-    this.#egress.setAllow(allow);
-  }
-
-  mark(): number {
-    return this.#egress.mark();
-  }
-
-  refusalsSince(mark: number): EgressRefusal[] {
-    return this.#egress.refusalsSince(mark);
-  }
-
-  describe(): EgressReport {
-    return this.#egress.describe();
-  }
-
-  reachable(): string[] {
-    return this.#egress.reachable();
-  }
-
-  close(): void {
+  override close(): void {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
-    this.#egress.close();
+    super.close();
   }
 }
 

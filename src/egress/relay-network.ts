@@ -2,10 +2,9 @@ import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
-import type { EgressRefusal } from '../core/egress-refusal.ts';
-import type { Allowed, CellNetwork } from './cell-network.ts';
 import { PROXY_IN_CELL, RELAY, proxyVariables } from './cell-side.ts';
-import type { EgressReport, EgressSession } from './session.ts';
+import { GatedNetwork } from './cell-network.ts';
+import type { EgressSession } from './session.ts';
 
 export interface RelayNetworkParts {
   readonly egress: EgressSession;
@@ -20,10 +19,9 @@ const READY_MS = 5000;
 const AGAIN_MS = 500;
 
 /** The way out of a cell with a loopback of its own: the relay in it, which is started again when it dies. */
-export class RelayNetwork implements CellNetwork {
+export class RelayNetwork extends GatedNetwork {
   readonly variables: Readonly<Record<string, string>>;
   readonly port = undefined;
-  readonly #egress: EgressSession;
   readonly #parts: RelayNetworkParts;
   readonly #ready = Promise.withResolvers<void>();
   #isReady = false;
@@ -31,8 +29,8 @@ export class RelayNetwork implements CellNetwork {
 
   /** `variables`: more of them than those of the proxy. */
   constructor(parts: RelayNetworkParts, variables: Readonly<Record<string, string>>) {
+    super(parts.egress);
     this.#parts = parts;
-    this.#egress = parts.egress;
     this.variables = { ...proxyVariables(PROXY_IN_CELL), ...variables };
   }
 
@@ -70,29 +68,9 @@ export class RelayNetwork implements CellNetwork {
     }
   }
 
-  setAllow(allow: readonly Allowed[]): void {
-    this.#egress.setAllow(allow);
-  }
-
-  mark(): number {
-    return this.#egress.mark();
-  }
-
-  refusalsSince(mark: number): EgressRefusal[] {
-    return this.#egress.refusalsSince(mark);
-  }
-
-  describe(): EgressReport {
-    return this.#egress.describe();
-  }
-
-  reachable(): string[] {
-    return this.#egress.reachable();
-  }
-
-  close(): void {
+  override close(): void {
     this.#isClosed = true;
     this.#setReady();
-    this.#egress.close();
+    super.close();
   }
 }
