@@ -1,12 +1,21 @@
 import { toCancelError } from './errors.ts';
 
-/** Lets one in at a time; others wait in order. How many may wait is up to whoever sends them here. */
+/** Lets one in at a time, or as many as there are places; others wait in order. How many may wait is up to whoever sends them here. */
 export class Turns {
+  readonly #places: number;
   readonly #waiting: (() => void)[] = [];
-  #isBusy = false;
+  #inside = 0;
+
+  constructor(places = 1) {
+    this.#places = places;
+  }
 
   get isBusy(): boolean {
-    return this.#isBusy;
+    return this.#inside >= this.#places;
+  }
+
+  get inside(): number {
+    return this.#inside;
   }
 
   get waiting(): number {
@@ -15,8 +24,8 @@ export class Turns {
 
   /** Undefined: the turn has come at once. Whoever has had a turn must `leave`. `signal` takes the waiting one out. */
   enter(signal: AbortSignal): Promise<void> | undefined {
-    if (!this.#isBusy) {
-      this.#isBusy = true;
+    if (!this.isBusy) {
+      this.#inside++;
       return undefined;
     }
     if (signal.aborted) throw toCancelError(signal);
@@ -36,7 +45,7 @@ export class Turns {
 
   leave(): void {
     const next = this.#waiting.shift();
-    if (next === undefined) this.#isBusy = false;
+    if (next === undefined) this.#inside--;
     else next();
   }
 }

@@ -1,8 +1,8 @@
 import { HotcellError } from '../core/errors.ts';
+import { Turns } from '../core/turns.ts';
 import type { CommandRequest, TerminalRequest } from './api.ts';
 import { toKilledEnd, type KilledBy } from './exec-end.ts';
 import { toCwd } from './exec-plan.ts';
-import { ExecQueue } from './exec-queue.ts';
 import { ExecRunner, type CommandsHost, type Launch } from './exec-runner.ts';
 import type { ExecSite } from './exec-site.ts';
 import { ExecTable } from './exec-table.ts';
@@ -13,12 +13,11 @@ import { CommandExec } from './session-exec.ts';
 export class SessionCommands {
   readonly table: ExecTable;
   readonly #host: CommandsHost;
-  readonly #queue: ExecQueue;
+  readonly #turns = new Turns();
   readonly #runner: ExecRunner;
 
   constructor(host: CommandsHost) {
     this.#host = host;
-    this.#queue = new ExecQueue(host.site.settings.queue);
     this.table = new ExecTable(host.sessionId, host.site);
     this.#runner = new ExecRunner(host, this.table);
   }
@@ -38,10 +37,10 @@ export class SessionCommands {
     if (!(await this.#waitForTurn(exec, request.onBusy, signal))) return exec;
     try {
       await this.#runner.launch(this.#toLaunch(exec, request));
-      void exec.result.then(() => this.#queue.leave());
+      void exec.result.then(() => this.#turns.leave());
       return exec;
     } catch (error) {
-      this.#queue.leave();
+      this.#turns.leave();
       throw error;
     }
   }
@@ -88,8 +87,8 @@ export class SessionCommands {
 
   /** False: it was killed before its turn came. */
   async #waitForTurn(exec: CommandExec, onBusy: 'wait' | 'reject', signal: AbortSignal): Promise<boolean> {
-    const both = this.#queue.isBusy ? AbortSignal.any([signal, exec.unqueue.signal]) : signal;
-    const turn = this.#queue.enter(onBusy, both);
+    const both = this.#turns.isBusy ? AbortSignal.any([signal, exec.unqueue.signal]) : signal;
+    const turn = this.#enter(onBusy, both);
     if (turn === undefined) return true;
     this.table.add(exec);
     try {
@@ -103,6 +102,16 @@ export class SessionCommands {
     }
   }
 
+  /** As `Turns.enter`; throws SESSION_BUSY for who does not want to wait, and where too many do. */
+  #enter(onBusy: 'wait' | 'reject', signal: AbortSignal): Promise<void> | undefined {
+    const { isBusy, waiting } = this.#turns;
+    if (isBusy && onBusy === 'reject')
+      throw new HotcellError('SESSION_BUSY', 'another command is running in this session');
+    if (isBusy && waiting >= this.#host.site.settings.queue)
+      throw new HotcellError('SESSION_BUSY', `${waiting} commands wait in this session already`);
+    return this.#turns.enter(signal);
+  }
+
   /** After a restart of the server: takes up what the cell still knows, and ends the rest. Returns the last number in use. */
   async restore(isPaused: boolean): Promise<number> {
     const { site, sessionId } = this.#host;
@@ -110,8 +119,8 @@ export class SessionCommands {
     for (const { row, exec } of await this.table.restore(rows)) {
       if (exec.state === 'ended') continue;
       this.#runner.resume(row, exec, isPaused);
-      if (row.kind === 'foreground' && this.#queue.enter('reject', NEVER) === undefined) {
-        void exec.result.then(() => this.#queue.leave());
+      if (row.kind === 'foreground' && this.#enter('reject', NEVER) === undefined) {
+        void exec.result.then(() => this.#turns.leave());
       }
     }
     return Math.max(0, ...rows.map(({ number }) => number ?? 0));

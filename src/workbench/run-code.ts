@@ -5,6 +5,7 @@ import { HotcellError, messageOf, toCancelError, toHotcellError } from '../core/
 import type { ExecRequest } from '../core/exec.ts';
 import { imageOf, type Language } from '../core/language.ts';
 import type { Limits } from '../core/limits.ts';
+import type { Turns } from '../core/turns.ts';
 import type { CellNetwork } from '../egress/cell-network.ts';
 import type { Packages } from '../packages/api.ts';
 import type { Denial } from '../wire/permissions.ts';
@@ -23,7 +24,6 @@ import { toPermissionKey } from './permission-text.ts';
 import type { PermissionTable } from './permission-table.ts';
 import { prepareCode, type PreparedCode } from './prepare-code.ts';
 import { toRefusedAccess } from './refused-access.ts';
-import type { RunQueue } from './run-queue.ts';
 import type { StartedExec } from './waiting-bun.ts';
 import type { WarmBun } from './warm-bun.ts';
 import { toWarmPlan } from './warm-plan.ts';
@@ -36,7 +36,7 @@ export interface RunHost {
   readonly cells: BenchCells;
   readonly warm: WarmBun;
   readonly snippets: Snippets;
-  readonly queue: RunQueue;
+  readonly turns: Turns;
   code(): Promise<CodeFolder>;
 }
 
@@ -86,12 +86,13 @@ export async function runCode(run: LiveRun, order: RunOrder, host: RunHost): Pro
 
 /** Runs of a workbench share the folder with the code, and the files. */
 async function inTurn(run: LiveRun, order: RunOrder, host: RunHost, findings: Findings): Promise<End> {
-  const turn = host.queue.enter(run.signal);
+  if (run.signal.aborted) throw toCancelError(run.signal);
+  const turn = host.turns.enter(run.signal);
   if (turn !== undefined) await turn;
   try {
     return await toItsEnd(run, order, host, findings);
   } finally {
-    host.queue.leave();
+    host.turns.leave();
   }
 }
 

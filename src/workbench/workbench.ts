@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { CellFile } from '../core/cell.ts';
 import { HotcellError, toHotcellError } from '../core/errors.ts';
 import type { Language } from '../core/language.ts';
+import { Turns } from '../core/turns.ts';
 import type { FsReply } from '../wire/session-files.ts';
 import type { CodeRequest, CodeRun, Owner, Snippets, Workbench, WorkbenchFiles } from './api.ts';
 import type { BenchCell } from './bench-cell.ts';
@@ -13,7 +14,6 @@ import { LiveRun } from './live-run.ts';
 import type { WorkbenchesOptions } from './options.ts';
 import { PermissionTable } from './permission-table.ts';
 import { isBun, runCode, unknownLanguage, type RunHost, type RunOrder } from './run-code.ts';
-import { RunQueue } from './run-queue.ts';
 import { WarmBun } from './warm-bun.ts';
 
 export interface LiveWorkbenchParts {
@@ -35,7 +35,7 @@ export class LiveWorkbench implements Workbench {
   readonly files: WorkbenchFiles;
   readonly #parts: LiveWorkbenchParts;
   readonly #cells: BenchCells;
-  readonly #queue: RunQueue;
+  readonly #turns = new Turns();
   readonly #warm: WarmBun;
   readonly #runs = new Map<string, LiveRun>();
   #folder: Promise<CodeFolder> | undefined;
@@ -51,7 +51,6 @@ export class LiveWorkbench implements Workbench {
     const { options } = parts;
     const { settings, log } = options;
     this.#touchedAt = options.clock.now();
-    this.#queue = new RunQueue(settings.queue);
     this.#warm = new WarmBun({ warmMs: settings.warmMs, clock: options.clock });
     this.#cells = new BenchCells({
       site: () => options.site(),
@@ -76,7 +75,11 @@ export class LiveWorkbench implements Workbench {
     this.#requireOpen();
     const { clock, settings } = this.#parts.options;
     const order = this.#toOrder(request);
-    this.#queue.requireRoom();
+    const { isBusy, waiting } = this.#turns;
+    if (isBusy && waiting >= settings.queue)
+      throw new HotcellError('TOO_BUSY', `${waiting} runs wait in this session already`, {
+        hint: 'Wait for one of them to end, or cancel it.',
+      });
     // Elsewhere everything on stderr is the code's own.
     const saysDenials = this.#parts.options.mode !== 'container' && isBun(order.language);
     const run = new LiveRun({
@@ -119,7 +122,7 @@ export class LiveWorkbench implements Workbench {
       warm: this.#warm,
       snippets: this.#parts.snippets,
       code: () => this.#codeFolder(),
-      queue: this.#queue,
+      turns: this.#turns,
     };
     this.#busy++;
     const result = await runCode(run, order, host);
@@ -136,7 +139,7 @@ export class LiveWorkbench implements Workbench {
   }
 
   #refill(): void {
-    if (!this.#queue.isBusy) this.#warm.refill();
+    if (!this.#turns.isBusy) this.#warm.refill();
   }
 
   /** Ends what has waited too long for a run. */
