@@ -89,6 +89,13 @@ export interface CellSummary {
   readonly name: string;
 }
 
+/** A cell that is there without a server of its own. */
+export interface LeftCell {
+  readonly id: string;
+  /** When it was made, in milliseconds; undefined where nobody noted it. */
+  readonly since: number | undefined;
+}
+
 /** A file to be written; paths are relative to the workdir. */
 export interface CellFile {
   readonly path: string;

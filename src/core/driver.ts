@@ -1,4 +1,4 @@
-import type { Cell, CellImage, CellSpec, CellSummary } from './cell.ts';
+import type { Cell, CellImage, CellSpec, CellSummary, LeftCell } from './cell.ts';
 import type { Enforcement } from './enforcement.ts';
 
 export type Probe =
@@ -49,6 +49,8 @@ export interface LastingCells {
    * cell any more.
    */
   adopt(record: string, spec: CellSpec): Promise<Cell>;
+  /** Those of this keeper. */
+  list(keeper: string): Promise<LeftCell[]>;
   /** Removes those of this keeper but for the ones with these ids. Returns the ids of those removed. */
   reclaim(keeper: string, keep: ReadonlySet<string>): Promise<string[]>;
 }
@@ -68,6 +70,8 @@ export interface Driver {
   imageName?(image: CellImage): string;
   /** Why no cell can be made at present; undefined as long as all is well. Absent where nothing can be away. */
   problem?(): string | undefined;
+  /** Cells of instances that are no longer alive, which `reclaim` would remove. */
+  orphans(): Promise<LeftCell[]>;
   /** Removes what instances that are no longer alive left behind; never touches a living one. Returns cell ids. */
   reclaim(): Promise<string[]>;
   /** Disposes every cell of this instance but the lasting ones, which it lets go, and everything the driver itself holds. */

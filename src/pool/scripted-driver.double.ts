@@ -198,6 +198,10 @@ export class ScriptedDriver implements Driver {
     return [];
   }
 
+  orphans(): Promise<[]> {
+    return Promise.resolve([]);
+  }
+
   reclaim(): Promise<[]> {
     return Promise.resolve([]);
   }

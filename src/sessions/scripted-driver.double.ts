@@ -165,6 +165,7 @@ export class ScriptedDriver implements Driver {
 
   readonly lasting: { -readonly [Name in keyof LastingCells]: LastingCells[Name] } = {
     adopt: (record) => this.#adopt(record),
+    list: () => Promise.resolve(this.#host.alive.map(({ id }) => ({ id, since: 0 }))),
     reclaim: (_keeper, keep) => this.#reclaimLasting(keep),
   };
 
@@ -189,6 +190,10 @@ export class ScriptedDriver implements Driver {
 
   list(): [] {
     return [];
+  }
+
+  orphans(): Promise<[]> {
+    return Promise.resolve([]);
   }
 
   reclaim(): Promise<[]> {

@@ -206,6 +206,7 @@ export class ScriptedSite {
         return cell;
       },
       list: () => [],
+      orphans: () => Promise.resolve([]),
       reclaim: () => Promise.resolve([]),
       close: () => Promise.resolve(),
     };

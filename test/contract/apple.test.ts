@@ -23,6 +23,7 @@ function makeDriver(): Driver {
     list: () => driver.list(),
     imageName: (image) => driver.imageName(image),
     problem: () => driver.problem(),
+    orphans: () => driver.orphans(),
     reclaim: () => driver.reclaim(),
     close: () => driver.close(),
   };

@@ -40,11 +40,13 @@ function makeDriver(engine: () => EngineApi, runtime: string): Driver {
     create: (spec) => driver().create({ ...spec, image: { name: BASE_IMAGE, recipe: undefined } }),
     lasting: {
       adopt: (record, spec) => driver().lasting.adopt(record, spec),
+      list: (keeper) => driver().lasting.list(keeper),
       reclaim: (keeper, keep) => driver().lasting.reclaim(keeper, keep),
     },
     list: () => driver().list(),
     imageName: (image) => driver().imageName(image),
     problem: () => driver().problem(),
+    orphans: () => driver().orphans(),
     reclaim: () => driver().reclaim(),
     close: () => driver().close(),
   };

@@ -177,7 +177,9 @@ export const LASTING = {
       const [wanted, unwanted, strange] = [await make(keeper), await make(keeper), await make(stranger)];
       await first.close();
       const next = makeServer();
-      expect(await next.reclaim()).toEqual([]);
+      expect([await next.orphans(), await next.reclaim()]).toEqual([[], []]);
+      const listed = await requireLasting(next).list(keeper);
+      expect(new Set(listed.map(({ id }) => id))).toEqual(new Set([wanted.id, unwanted.id]));
       expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([unwanted.id]);
       expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([]);
       const gone = requireLasting(next).adopt(requireLastingCell(unwanted).record, lastingSpec(keeper));

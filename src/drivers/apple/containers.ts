@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CellUsage } from '../../core/cell.ts';
+import type { CellUsage, LeftCell } from '../../core/cell.ts';
 import { LIST, toDelete, toStats } from './argv.ts';
 import type { ContainerCli } from './cli.ts';
 import { CliRefusal, isNotFound } from './cli-words.ts';
@@ -33,6 +33,14 @@ export async function removeContainer(cli: ContainerCli, id: string): Promise<vo
       await sleep(LOOK_MS);
     }
   }
+}
+
+/** Those of servers that are no longer alive. */
+export async function findOrphans(cli: ContainerCli): Promise<LeftCell[]> {
+  const orphans: LeftCell[] = [];
+  for (const { id, configuration } of await listContainers(cli))
+    if (await isAppleOrphan(configuration.labels)) orphans.push({ id, since: undefined });
+  return orphans;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { CellSpec } from '../../core/cell.ts';
+import type { CellSpec, LeftCell } from '../../core/cell.ts';
 import type { DriverTraits, Probe } from '../../core/driver.ts';
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import { EngineDriver } from '../engine/engine-driver.ts';
@@ -6,7 +6,7 @@ import { toRunWords } from './argv.ts';
 import { AppleCell } from './cell.ts';
 import { CliRefusal } from './cli-words.ts';
 import { toContainerId } from './container-id.ts';
-import { readUsage, removeContainer, removeOrphans } from './containers.ts';
+import { findOrphans, readUsage, removeContainer, removeOrphans } from './containers.ts';
 import { toCellLabels } from './labels.ts';
 import { probeApple } from './probe.ts';
 import { openSite, type AppleOptions, type AppleSite } from './site.ts';
@@ -91,6 +91,11 @@ export class AppleDriver extends EngineDriver<AppleCell, AppleSite> {
   async #onUp(): Promise<void> {
     this.#options.log.info({}, 'the services of container are back');
     if (this.opened !== undefined) await this.removeLeft(this.opened);
+  }
+
+  async orphans(): Promise<LeftCell[]> {
+    const { cli } = await probeApple(this.#options);
+    return cli === undefined ? [] : findOrphans(cli);
   }
 
   async reclaim(): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CellUsage } from '../../core/cell.ts';
+import type { CellUsage, LeftCell } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { EngineRefusal, isRefusal, type Engine } from './engine.ts';
 import { OURS_FILTER, isOrphan, toOwnFilter, type Labels } from '../engine/owner-labels.ts';
@@ -9,6 +9,14 @@ const LOOK_MS = 50;
 /** How long an engine may take to note that a container has ended, and then why. */
 const END_MS = 10_000;
 const REASON_MS = 2000;
+const SHORT_ID = 12;
+
+interface OwnedCell extends LeftCell {
+  /** The engine's own; a short one might be the name of somebody else's container. */
+  readonly container: string;
+  readonly labels: Labels;
+  readonly isPaused: boolean;
+}
 
 /** Removes a container, running or not, and waits until the engine knows nothing of it any more. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
@@ -60,34 +68,49 @@ export async function readUsage(engine: Engine, id: string): Promise<CellUsage> 
   };
 }
 
+/** Containers with these labels, as the cells that they are. */
+export async function listCells(engine: Engine, filters: { label: string[] }): Promise<OwnedCell[]> {
+  const containers = await engine.call('list containers', (docker) =>
+    docker.listContainers({ all: true, filters }),
+  );
+  return containers.map(({ Id, Labels, Created, State }) => ({
+    id: Id.slice(0, SHORT_ID),
+    container: Id,
+    since: Created * 1000,
+    labels: Labels,
+    isPaused: State === 'paused',
+  }));
+}
+
+/** Those of servers that are no longer alive. */
+export async function findOrphans(engine: Engine): Promise<OwnedCell[]> {
+  const cells = await listCells(engine, OURS_FILTER);
+  const verdicts = await Promise.all(cells.map(({ labels }) => isOrphan(labels)));
+  return cells.filter((_, index) => verdicts[index]);
+}
+
 /**
  * Removes the containers, then the volumes, of servers that are no longer alive. Returns the ids of those containers that
  * are gone: one that cannot be removed now is left to the next look and must not keep anybody from serving.
  */
 export async function removeOrphans(engine: Engine): Promise<string[]> {
-  const containers = await engine.call('list containers', (docker) =>
-    docker.listContainers({ all: true, filters: OURS_FILTER }),
+  const orphans = await findOrphans(engine);
+  const removals = await Promise.allSettled(
+    orphans.map(({ container }) => removeContainer(engine, container)),
   );
-  const orphans: typeof containers = [];
-  for (const container of containers) if (await isOrphan(container.Labels)) orphans.push(container);
-  const removals = await Promise.allSettled(orphans.map(({ Id }) => removeContainer(engine, Id)));
   const { Volumes } = await engine.call('list volumes', (docker) =>
     docker.listVolumes({ filters: OURS_FILTER }),
   );
   for (const { Name, Labels } of Volumes ?? []) {
     if (await isOrphan(Labels)) await removeVolume(engine, Name).catch(() => {});
   }
-  return orphans
-    .filter((_, index) => removals[index]?.status === 'fulfilled')
-    .map(({ Id }) => Id.slice(0, 12));
+  return orphans.filter((_, index) => removals[index]?.status === 'fulfilled').map(({ id }) => id);
 }
 
 /** Every container that this server has made, also one that a hanging engine made after we had given up on it. */
 export async function removeOwn(engine: Engine, labels: Labels): Promise<void> {
-  const containers = await engine.call('list containers', (docker) =>
-    docker.listContainers({ all: true, filters: toOwnFilter(labels) }),
-  );
-  await Promise.all(containers.map(({ Id }) => removeContainer(engine, Id)));
+  const own = await listCells(engine, toOwnFilter(labels));
+  await Promise.all(own.map(({ container }) => removeContainer(engine, container)));
 }
 
 export async function removeVolume(engine: Engine, name: string): Promise<void> {

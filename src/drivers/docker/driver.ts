@@ -1,14 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import type { Container } from 'dockerode';
-import type { Cell, CellSpec } from '../../core/cell.ts';
+import type { Cell, CellSpec, LeftCell } from '../../core/cell.ts';
 import type { DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
 import type { HotcellError } from '../../core/errors.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
 import { EngineDriver } from '../engine/engine-driver.ts';
 import { attach } from './attach.ts';
 import { DockerCell } from './cell.ts';
-import { readUsage, removeContainer, removeOrphans, toCellError, wasOutOfMemory } from './containers.ts';
+import {
+  findOrphans,
+  listCells,
+  readUsage,
+  removeContainer,
+  removeOrphans,
+  toCellError,
+  wasOutOfMemory,
+} from './containers.ts';
 import { isNameTaken, toOtherName } from './container-name.ts';
 import { toCreateBody } from './create-body.ts';
 import { makeGuestVolume } from './guest-volume.ts';
@@ -19,6 +27,7 @@ import {
   removeLasting,
   removeUnusedVolumes,
   requireRunning,
+  toFilters,
   toKeeperLabels,
   type LastingRecord,
 } from './lasting.ts';
@@ -37,6 +46,10 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   readonly traits: DriverTraits;
   readonly lasting: LastingCells = {
     adopt: (record, spec) => this.#adopt(record, spec),
+    list: async (keeper) => {
+      const { host } = await probeDocker(this.#options);
+      return host === undefined ? [] : (await listCells(host.engine, toFilters(keeper))).map(toLeftCell);
+    },
     reclaim: (keeper, keep) => this.#reclaimLasting(keeper, keep),
   };
   readonly #options: DockerOptions;
@@ -220,6 +233,11 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
     await this.removeLeft(site);
   }
 
+  async orphans(): Promise<LeftCell[]> {
+    const { host } = await probeDocker(this.#options);
+    return host === undefined ? [] : (await findOrphans(host.engine)).map(toLeftCell);
+  }
+
   async reclaim(): Promise<string[]> {
     const { host } = await probeDocker(this.#options);
     return host === undefined ? [] : removeOrphans(host.engine);
@@ -230,6 +248,8 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
     await closeSite(site, this.#options.log);
   }
 }
+
+const toLeftCell = ({ id, since }: LeftCell): LeftCell => ({ id, since });
 
 interface MadeCell {
   readonly id: string;

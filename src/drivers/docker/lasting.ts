@@ -3,7 +3,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { HotcellError } from '../../core/errors.ts';
-import { removeContainer, removeVolume } from './containers.ts';
+import { listCells, removeContainer, removeVolume } from './containers.ts';
 import { isRefusal, type Engine } from './engine.ts';
 import { NOT_FOR_CELLS } from './guest-volume.ts';
 import type { Labels } from '../engine/owner-labels.ts';
@@ -64,7 +64,7 @@ export async function removeUnusedVolumes(engine: Engine, keeper: string): Promi
   for (const { Name } of Volumes ?? []) await removeVolume(engine, Name).catch(() => {});
 }
 
-function toFilters(keeper: string): { label: string[] } {
+export function toFilters(keeper: string): { label: string[] } {
   return { label: [`${KEEPER}=${keeper}`] };
 }
 
@@ -74,19 +74,12 @@ export async function removeLasting(
   keeper: string,
   keep: ReadonlySet<string>,
 ): Promise<string[]> {
-  const containers = await engine.call('list containers', (docker) =>
-    docker.listContainers({ all: true, filters: toFilters(keeper) }),
-  );
-  const unwanted = containers.filter(({ Id }) => !keep.has(toShortId(Id)));
-  for (const { Id, State } of unwanted) {
+  const unwanted = (await listCells(engine, toFilters(keeper))).filter(({ id }) => !keep.has(id));
+  for (const { container, isPaused } of unwanted) {
     // Whoever is frozen does not die, as far as some engines are concerned.
-    if (State === 'paused') await thawContainer(engine, Id).catch(() => {});
-    await removeContainer(engine, Id);
+    if (isPaused) await thawContainer(engine, container).catch(() => {});
+    await removeContainer(engine, container);
   }
   await removeUnusedVolumes(engine, keeper);
-  return unwanted.map(({ Id }) => toShortId(Id));
-}
-
-function toShortId(id: string): string {
-  return id.slice(0, 12);
+  return unwanted.map(({ id }) => id);
 }

@@ -1,4 +1,4 @@
-import type { Cell, CellImage, CellSpec, CellSummary } from '../../core/cell.ts';
+import type { Cell, CellImage, CellSpec, CellSummary, LeftCell } from '../../core/cell.ts';
 import type { Driver, DriverTraits, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { ImageShelf } from '../images/image-shelf.ts';
@@ -41,6 +41,7 @@ export abstract class EngineDriver<Made extends EngineCell, Site extends EngineS
   }
 
   abstract probe(): Promise<Probe>;
+  abstract orphans(): Promise<LeftCell[]>;
   abstract reclaim(): Promise<string[]>;
   protected abstract openSite(): Promise<Site>;
   /** Precondition: the site knows of no cells any more. */

@@ -1,12 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import type { Cell, CellSpec, CellSummary } from '../../core/cell.ts';
+import { join } from 'node:path';
+import type { Cell, CellSpec, CellSummary, LeftCell } from '../../core/cell.ts';
 import type { Driver, DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { requireOwner } from '../linux/cell-owner.ts';
-import { deadInstances, defaultStateDirectory, lastingInstance } from '../process/instance.ts';
+import {
+  cellsIn,
+  deadCells,
+  deadInstances,
+  defaultStateDirectory,
+  lastingInstance,
+} from '../process/instance.ts';
 import { removeBundle, writeBundle } from './bundle.ts';
 import { OciCell } from './cell.ts';
 import { CellCgroup, hierarchiesOf, removeCgroups } from './cgroup.ts';
@@ -21,7 +27,7 @@ import {
   parseRecord,
   removeLasting,
   requireFolder,
-  type LastingRecord,
+  toRecord,
 } from './lasting-cells.ts';
 import { probeOci, toHiddenMounts } from './probe.ts';
 import { toContainerIds } from './runtime.ts';
@@ -50,15 +56,6 @@ interface MadeCell {
   readonly kit: FifoKit;
 }
 
-function toRecord(id: string, kit: FifoKit, marker: Uint8Array): string {
-  const record: LastingRecord = {
-    id,
-    kit: basename(kit.directory),
-    marker: Buffer.from(marker).toString('base64'),
-  };
-  return JSON.stringify(record);
-}
-
 function toIdentity({ identities }: OciSite, spec: CellSpec): HostIdentity {
   const owner = requireOwner(spec);
   if (owner !== undefined) return identities.as(owner);
@@ -82,6 +79,7 @@ export class OciDriver implements Driver {
 
   readonly lasting: LastingCells = {
     adopt: (record, spec) => this.#adopt(record, spec),
+    list: async (keeper) => cellsIn(lastingInstance(await this.#stateDirectory(), keeper)),
     reclaim: (keeper, keep) => this.#reclaimLasting(keeper, keep),
   };
 
@@ -129,10 +127,7 @@ export class OciDriver implements Driver {
   }
 
   async #reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
-    const { directory } = lastingInstance(
-      this.#options.stateDirectory ?? (await defaultStateDirectory()),
-      keeper,
-    );
+    const { directory } = lastingInstance(await this.#stateDirectory(), keeper);
     if (!existsSync(directory)) return [];
     const { host } = await probeOci(this.#options);
     return host === undefined ? [] : removeLasting(await this.#openLasting(keeper), keep);
@@ -251,8 +246,16 @@ export class OciDriver implements Driver {
     else site.kits.giveBack(kit);
   }
 
+  async #stateDirectory(): Promise<string> {
+    return this.#options.stateDirectory ?? defaultStateDirectory();
+  }
+
+  async orphans(): Promise<LeftCell[]> {
+    return deadCells(await this.#stateDirectory());
+  }
+
   async reclaim(): Promise<string[]> {
-    const dead = await deadInstances(this.#options.stateDirectory ?? (await defaultStateDirectory()));
+    const dead = await deadInstances(await this.#stateDirectory());
     if (dead.length === 0) return [];
     const { host } = await probeOci(this.#options);
     if (host === undefined) return [];

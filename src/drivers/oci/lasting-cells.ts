@@ -17,10 +17,19 @@ const Record = z.object({
   kit: z.string().regex(/^[0-9a-f-]+$/),
   marker: z.base64(),
 });
-export type LastingRecord = z.infer<typeof Record>;
+type LastingRecord = z.infer<typeof Record>;
 
 export function parseRecord(text: string): LastingRecord {
   return Record.parse(JSON.parse(text));
+}
+
+export function toRecord(id: string, kit: FifoKit, marker: Uint8Array): string {
+  const record: LastingRecord = {
+    id,
+    kit: basename(kit.directory),
+    marker: Buffer.from(marker).toString('base64'),
+  };
+  return JSON.stringify(record);
 }
 
 export const cellFolderOf = (site: OciSite, id: string): string => join(site.instance.directory, 'cells', id);

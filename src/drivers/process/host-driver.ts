@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cell, CellSpec, CellSummary, Places } from '../../core/cell.ts';
+import type { Cell, CellSpec, CellSummary, LeftCell, Places } from '../../core/cell.ts';
 import type { Driver, DriverTraits, Probe } from '../../core/driver.ts';
 import type { DriverSurroundings } from '../kind.ts';
-import { deadInstances, defaultStateDirectory, openInstance, type Instance } from './instance.ts';
+import { deadCells, deadInstances, defaultStateDirectory, openInstance, type Instance } from './instance.ts';
 
 export type HostDriverOptions = Pick<DriverSurroundings, 'stateDirectory' | 'guest' | 'tools' | 'weaker'>;
 
@@ -91,6 +91,10 @@ export abstract class HostDriver<Made extends Cell> implements Driver {
   protected async removePlace({ id, directory }: HostPlace): Promise<void> {
     this.#cells.delete(id);
     await removeFolder(directory);
+  }
+
+  async orphans(): Promise<LeftCell[]> {
+    return deadCells(await this.#stateDirectory());
   }
 
   async reclaim(): Promise<string[]> {

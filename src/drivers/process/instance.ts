@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { LeftCell } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { judgeOwner, ownerRecord } from './owner.ts';
 
@@ -74,6 +75,26 @@ export async function deadInstances(stateDirectory: string): Promise<Instance[]>
     if (INSTANCE_ID.test(id) && !(await isOwned(directory))) dead.push({ id, directory });
   }
   return dead;
+}
+
+/** The cells that have a folder in it. */
+export async function cellsIn({ directory }: Instance): Promise<LeftCell[]> {
+  const folder = join(directory, 'cells');
+  const names = await readdir(folder).catch(() => []);
+  return Promise.all(
+    names.map(async (id) => ({
+      id,
+      since: await lstat(join(folder, id)).then(
+        ({ birthtimeMs }) => birthtimeMs,
+        () => undefined,
+      ),
+    })),
+  );
+}
+
+/** Of all folders whose owner is no longer alive. */
+export async function deadCells(stateDirectory: string): Promise<LeftCell[]> {
+  return (await Promise.all((await deadInstances(stateDirectory)).map(cellsIn))).flat();
 }
 
 /** A record that nobody can read has no owner: the folder around it is ours in any case. */
