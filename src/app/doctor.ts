@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DriverTraits, Probe } from '../core/driver.ts';
-import { DRIVER_NAMES } from '../drivers/registry.ts';
+import type { Driver, DriverTraits, Probe } from '../core/driver.ts';
+import { DRIVER_NAMES, type DriverName } from '../drivers/registry.ts';
 import { driversToTry, probeDriver, serves } from './drivers/choose-driver.ts';
+import { findLeftCells, type LeftCellReport } from './left-cells.ts';
 import type { Config } from './config/config.ts';
 import { listImages } from './images/images.ts';
 import { toLanguageTable } from './config/language-table.ts';
@@ -19,6 +20,8 @@ export interface HostReport {
     readonly available: boolean;
     readonly problem?: string;
   }[];
+  /** Cells of servers that are gone, which `hotcell down` ends. */
+  readonly left: readonly LeftCellReport[];
 }
 
 /** What works on this machine, without changing anything on it. */
@@ -32,20 +35,25 @@ export async function inspectHost(config: Config): Promise<HostReport> {
       probes.some((driver) => driver.name === name && serves(driver.probe, config)),
     ) ?? candidates[0];
   const serving = probes.find(({ name }) => name === chosen)?.probe;
-  // One that cannot even be set up has said so in its probe.
-  const traits =
-    chosen === undefined
-      ? undefined
-      : await makeDriver(chosen, config, SILENT_HOOKS).then(
-          (driver) => driver.traits,
-          () => undefined,
-        );
+  const working = await Promise.all(
+    probes.filter(({ probe }) => probe.ok).map(({ name }) => makeIfPossible(name, config)),
+  );
+  const traits = chosen === undefined ? undefined : (await makeIfPossible(chosen, config))?.traits;
   return {
     node: process.version,
     drivers: probes.map((driver) => ({ ...driver, chosen: driver.name === chosen })),
     workspaces: inspectWorkspaces(traits),
     languages: await inspectLanguages(config, serving?.ok === true && traits?.images === true),
+    left: await findLeftCells(
+      config,
+      working.filter((driver) => driver !== undefined),
+    ),
   };
+}
+
+/** One that cannot even be set up has said so in its probe. */
+function makeIfPossible(name: DriverName, config: Config): Promise<Driver | undefined> {
+  return makeDriver(name, config, SILENT_HOOKS).catch(() => undefined);
 }
 
 function inspectWorkspaces(traits: DriverTraits | undefined): HostReport['workspaces'] {

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Driver } from '../core/driver.ts';
+import type { Driver, DriverTraits } from '../core/driver.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
+import { ownerRecord } from '../drivers/process/owner.ts';
 import { LoopVolumes } from '../drivers/volumes/loop-volumes.ts';
 import { MemoryVolumes } from '../drivers/volumes/memory-volumes.ts';
 import { networkOpener } from '../egress/open-network.ts';
@@ -37,18 +38,19 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
   if (!settings.enabled) return without('the setting sessions.enabled is false');
   const unfit = whyNotFit(driver);
   if (unfit !== undefined) return without(unfit);
-  const audit =
-    settings.audit.file === undefined
-      ? undefined
-      : new AuditLog({ ...settings.audit, file: settings.audit.file, log, clock: SYSTEM_WALL_CLOCK });
+  const audit = openAudit(config, log);
   const gate = openMachineGate(config, log);
-  const asked = resolve(settings.dir ?? defaultDirectory());
+  const asked = sessionsFolder(config);
   try {
     const dir = await makeDirectory(asked);
-    const volumes = chooseVolumes(config, driver, { directory: join(dir, 'volumes'), log });
+    const volumes = openVolumes(config, driver.traits, { dir, log });
+    const problem = whyNotOnDisk(driver.traits);
+    if (problem !== undefined)
+      log.info({ problem }, 'workspaces are in memory, and dependencies go with their session');
     const sessions = await KeptSessions.open({
       settings,
       dir,
+      server: await ownerRecord(),
       driver,
       volumes,
       engineMounts: driver.traits.images,
@@ -97,15 +99,20 @@ function without(problem: string): OpenedSessions {
   return { sessions: undefined, problem, stats: () => NO_SESSION_STATS, close: () => Promise.resolve() };
 }
 
-function chooseVolumes(
+export function openAudit({ sessions: { audit } }: Config, log: Log): AuditLog | undefined {
+  return audit.file === undefined
+    ? undefined
+    : new AuditLog({ ...audit, file: audit.file, log, clock: SYSTEM_WALL_CLOCK });
+}
+
+export function openVolumes(
   config: Config,
-  driver: Driver,
-  options: { readonly directory: string; readonly log: Log },
+  traits: DriverTraits | undefined,
+  { dir, log }: { readonly dir: string; readonly log: Log },
 ): Volumes {
-  const problem = whyNotOnDisk(driver.traits);
-  if (problem === undefined) return new LoopVolumes({ ...options, keepForMs: config.sessions.keepVolumesMs });
-  options.log.info({ problem }, 'workspaces are in memory, and dependencies go with their session');
-  return new MemoryVolumes();
+  if (whyNotOnDisk(traits) !== undefined) return new MemoryVolumes();
+  const keepForMs = config.sessions.keepVolumesMs;
+  return new LoopVolumes({ directory: join(dir, 'volumes'), keepForMs, log });
 }
 
 /** By its real name: the kernel's table of mounts, which we ask, has no other. */
@@ -119,6 +126,11 @@ async function makeDirectory(asked: string): Promise<string> {
       cause: error,
     });
   }
+}
+
+/** Where sessions are kept; it need not be there yet. */
+export function sessionsFolder({ sessions: { dir } }: Config): string {
+  return resolve(dir ?? defaultDirectory());
 }
 
 function defaultDirectory(): string {

@@ -3,7 +3,7 @@ import { HotcellError, type ErrorCode } from '../core/errors.ts';
 /** Exit codes of ours. `run` and `session exec` otherwise end with the code of the program, 124 after a timeout. */
 export const EXIT_CODES = {
   done: 0,
-  /** `doctor` found that the chosen driver cannot serve. */
+  /** `doctor` found that the chosen driver cannot serve, `down` could not end everything. */
   unhealthy: 1,
   /** A fleet that did not do all of its work, or cannot. */
   fleet: 1,

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { addBuildCommand } from './commands/build.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addDownCommand } from './commands/down.ts';
 import { FLEET_EXAMPLES, addFleetCommands } from './commands/fleet.ts';
 import { addImagesCommand } from './commands/images.ts';
 import { addLanguagesCommand } from './commands/languages.ts';
@@ -52,6 +53,7 @@ export function makeProgram(terminal: Terminal, outcome: Outcome): Command {
   program.commandsGroup('Run code:');
   addRunCommand(program, context);
   addUpCommand(program, context);
+  addDownCommand(program, context);
   addSessionCommands(program, context);
   addMcpCommand(program, context);
   addFleetGroup(program, context);

@@ -19,7 +19,12 @@ const MiB = 1024 * 1024;
 
 /** Throws for what is more than the operator grants. */
 export function toNewSession(
-  from: { readonly tenant: string; readonly settings: SessionSettings; readonly now: number },
+  from: {
+    readonly tenant: string;
+    readonly settings: SessionSettings;
+    readonly driver: string;
+    readonly now: number;
+  },
   request: SessionRequest,
 ): NewSession {
   const { tenant, settings } = from;
@@ -33,6 +38,7 @@ export function toNewSession(
       user: user ?? null,
       runtime,
       cellName: `session-${runtime}-${randomBytes(2).toString('hex')}`,
+      driver: from.driver,
       limits: toSessionLimits(request.limits, settings),
       ttlMs: toTtlMs(request.ttlMs, settings),
       volumeKey: toVolumeKey(tenant, user, project),

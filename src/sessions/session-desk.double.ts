@@ -76,6 +76,7 @@ export class SessionDesk {
     const clock = this.#ownClock();
     const sessions = await KeptSessions.open({
       dir: this.folder,
+      server: '{}',
       driver: this.driver,
       volumes: this.volumes,
       engineMounts: false,

@@ -38,11 +38,12 @@ export class SessionRemains {
   }
 
   /** Removes all of it but the reason why it ended, and files that are kept. */
-  async remove(sessionId: string, volumeKey: string, reason: EndReason): Promise<void> {
+  async remove(sessionId: string, volumeKey: string | undefined, reason: EndReason): Promise<void> {
     const { store, holds, log } = this.#parts;
-    await holds.release(volumeKey, KEPT_AFTER[reason]).catch((error: unknown) => {
-      log.error({ session: toSessionMark(sessionId), error: messageOf(error) }, 'a volume is left');
-    });
+    if (volumeKey !== undefined)
+      await holds.release(volumeKey, KEPT_AFTER[reason]).catch((error: unknown) => {
+        log.error({ session: toSessionMark(sessionId), error: messageOf(error) }, 'a volume is left');
+      });
     await rm(this.outputFolderOf(sessionId), { recursive: true, force: true });
     store.sessions.completeEnd(sessionId);
   }

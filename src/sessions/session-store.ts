@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { HotcellError, messageOf } from '../core/errors.ts';
@@ -8,6 +8,12 @@ import { SessionRows } from './session-rows.ts';
 import { prepareFormat, readMeta } from './store-format.ts';
 
 const SQLITE_BUSY = 5;
+/** Somebody may just be looking at it. */
+const LOOK_MS = 1000;
+
+/** Has a record of the process that opened the store last; it may be dead. */
+export const serverFileOf = (folder: string): string => join(folder, 'server.json');
+const databaseOf = (folder: string): string => join(folder, 'sessions.db');
 
 /** What must be known after a crash of the server: sessions, and what ran in them. */
 export class SessionStore {
@@ -29,18 +35,34 @@ export class SessionStore {
     this.execs = new ExecRows(db);
   }
 
-  /** Throws SESSIONS_UNAVAILABLE when another server uses the folder, or it cannot be used; DATA_TOO_NEW. */
-  static open(folder: string): SessionStore {
+  static isIn(folder: string): boolean {
+    return existsSync(databaseOf(folder));
+  }
+
+  /** To look at what a server that is gone has left, and to change nothing. Throws SESSIONS_UNAVAILABLE. */
+  static look(folder: string): SessionStore {
+    try {
+      return new SessionStore(new DatabaseSync(databaseOf(folder), { readOnly: true }), folder, false);
+    } catch (error) {
+      throw toStoreError(error, folder);
+    }
+  }
+
+  /**
+   * `server` is noted for whoever wants us to stop. Throws SESSIONS_UNAVAILABLE when another server uses the folder, or it
+   * cannot be used; DATA_TOO_NEW.
+   */
+  static open(folder: string, server?: string): SessionStore {
     let db: DatabaseSync | undefined;
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const file = join(folder, 'sessions.db');
-      const isNew = !existsSync(file);
-      db = new DatabaseSync(file, { enableForeignKeyConstraints: true });
+      const isNew = !SessionStore.isIn(folder);
+      db = new DatabaseSync(databaseOf(folder), { enableForeignKeyConstraints: true, timeout: LOOK_MS });
       // EXCLUSIVE: nobody else gets in, until this process ends in whatever way. NORMAL: what is written survives the end of
       // this process, though perhaps not of the machine; the cells would not survive that either.
       db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
       prepareFormat(db, folder);
+      if (server !== undefined) writeFileSync(serverFileOf(folder), server, { mode: 0o600 });
       return new SessionStore(db, folder, isNew);
     } catch (error) {
       db?.close();

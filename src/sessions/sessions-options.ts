@@ -12,6 +12,8 @@ export interface SessionsOptions {
   readonly settings: SessionSettings;
   /** Where they are kept. */
   readonly dir: string;
+  /** A record of this process, for whoever wants it to stop. */
+  readonly server: string;
   readonly driver: Driver;
   readonly volumes: Volumes;
   /** Folders are given to cells by an engine, which may not see what is mounted on our side. */

@@ -91,7 +91,7 @@ export class KeptSessions implements Sessions, SessionHost {
 
   /** Opens the store and takes over what the last server left. Throws SESSIONS_UNAVAILABLE, DATA_TOO_NEW. */
   static async open(options: SessionsOptions): Promise<KeptSessions> {
-    const store = SessionStore.open(options.dir);
+    const store = SessionStore.open(options.dir, options.server);
     const sessions = new KeptSessions(options, store);
     try {
       await sessions.#restore();
@@ -128,10 +128,9 @@ export class KeptSessions implements Sessions, SessionHost {
     this.requireOpen();
     const { project, user } = request;
     this.#options.rateLimit.take({ tenant: tenant.name, user, project });
-    const asked = toNewSession(
-      { tenant: tenant.name, settings: this.#options.settings, now: this.clock.now() },
-      request,
-    );
+    const { settings, driver } = this.#options;
+    const from = { tenant: tenant.name, settings, driver: driver.name, now: this.clock.now() };
+    const asked = toNewSession(from, request);
     const { limits } = asked.facts;
     requireQuota(tenant, this.#holdingsOf(tenant.name), limits);
     this.#requireRoom();

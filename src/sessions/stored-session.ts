@@ -22,6 +22,8 @@ const StoredFacts = z.object({
   user: z.string().nullable().default(null),
   runtime: z.enum(RUNTIME_TYPES).default('shell'),
   cellName: z.string().default('session'),
+  /** What made its cell; null where an older version did not note it. */
+  driver: z.string().nullable().default(null),
   limits: StoredLimits.prefault({}),
   volumeKey: z.string(),
   volumeFolder: z.string().nullable().default(null),

@@ -51,7 +51,7 @@ export interface OpenOptions {
 export async function openWorkbenches(config: Config, options: OpenOptions): Promise<KeptWorkbenches> {
   // Folders and files for the cells' users must not depend on what our caller had as umask.
   process.umask(0o022);
-  const stateDirectory = `${config.stateDir ?? (await defaultStateDirectory())}-workbench`;
+  const stateDirectory = await workbenchFolder(config);
   const site = lazySite(config, options);
   const dead = await deadInstances(stateDirectory);
   const instance = await openInstance(stateDirectory);
@@ -77,6 +77,11 @@ export async function openWorkbenches(config: Config, options: OpenOptions): Pro
     },
   });
   return workbenches;
+}
+
+/** Where workbenches of all servers have their folders. */
+export async function workbenchFolder({ stateDir }: Config): Promise<string> {
+  return `${stateDir ?? (await defaultStateDirectory())}-workbench`;
 }
 
 /** With the real parts, as the configuration has it. */

@@ -3,6 +3,7 @@ import { Option, type Command } from 'commander';
 import { toSizeText } from '../../lib/size-text.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import type { CommandContext } from '../program.ts';
+import { count } from '../render/count.ts';
 import { toPrintable } from '../render/printable.ts';
 import { collectFiles, USUALLY_SKIPPED } from '../session/collect-files.ts';
 import { addConnectionOptions, connect, type ConnectionOptions } from '../session/connect.ts';
@@ -148,8 +149,4 @@ function sayLeftOut(paths: readonly string[], terminal: Terminal): void {
   const names = paths.slice(0, MOST_NAMES).map(toPrintable).join(', ');
   const more = paths.length > MOST_NAMES ? ` and ${paths.length - MOST_NAMES} more` : '';
   terminal.note(`hotcell: left out, because they are no plain files: ${names}${more}`);
-}
-
-function count(number: number, word: string): string {
-  return `${number} ${word}${number === 1 ? '' : 's'}`;
 }

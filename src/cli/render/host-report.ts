@@ -24,6 +24,7 @@ export function renderHostReport(report: HostReport, paint: Paints): string {
         ? `  ${paint.green('✓')} ${language.name}`
         : `  ${paint.red('✗')} ${language.name}: ${language.problem ?? 'not available'}`,
     ),
+    ...renderLeft(report.left, paint),
   ].join('\n');
 }
 
@@ -40,6 +41,24 @@ function renderDriver(driver: DriverReport, paint: Paints): string[] {
         `${paint.red('✗')} ${paint.bold(`${driver.name} driver`)}${chosen}: ${probe.problem}`,
         `    → ${probe.remedy}`,
       ];
+}
+
+function renderLeft(left: HostReport['left'], paint: Paints): string[] {
+  if (left.length === 0) return [];
+  const rows = left.map(({ driver, cell, session, since, until }) => [
+    `  ${driver}`,
+    cell,
+    session ?? '-',
+    since ?? '-',
+    until ?? '-',
+  ]);
+  const heading = ['  DRIVER', 'CELL', 'SESSION', 'SINCE', 'ENDS BY ITSELF'];
+  return [
+    '',
+    paint.bold('Cells of servers that are gone'),
+    renderTable([heading, ...rows]),
+    '  → To end them: hotcell down',
+  ];
 }
 
 /** Who keeps which promise, one column per driver that works. */

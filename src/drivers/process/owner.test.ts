@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { afterEach, describe, expect, test } from 'vitest';
-import { judgeOwner, ownerRecord } from './owner.ts';
+import { judgeOwner, ownerRecord, reachablePid } from './owner.ts';
 import { HELPER_ENV } from './run-command.ts';
 
 const parse = (record: string): Record<string, unknown> => JSON.parse(record) as Record<string, unknown>;
@@ -112,4 +112,11 @@ describe('where there is no /proc', () => {
     const { pid } = spawnSync('true');
     expect(await judgeOwner(JSON.stringify({ ...own, pid }))).toBe('dead');
   });
+});
+
+test('[SC-02] signals reach a process of this machine and namespace only', async () => {
+  expect(reachablePid(await ownerRecord())).toBe(process.pid);
+  expect(reachablePid(await recordOf({ machine: 'elsewhere' }))).toBeUndefined();
+  expect(reachablePid(await recordOf({ pidNamespace: 'pid:[1]' }))).toBeUndefined();
+  expect(reachablePid('{}')).toBeUndefined();
 });

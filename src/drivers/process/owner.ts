@@ -33,10 +33,20 @@ export async function ownerRecord(): Promise<string> {
 export async function judgeOwner(record: string): Promise<OwnerState> {
   const owner = Owner.safeParse(parseJson(record));
   if (!owner.success) return 'unreadable';
-  const { machine, pid, pidNamespace, startTicks } = owner.data;
+  const { pid, startTicks } = owner.data;
   // Somebody whose processes cannot be seen from here: leave it to a start over there.
-  if (machine !== machineName() || pidNamespace !== ownPidNamespace()) return 'alive';
+  if (!isHere(owner.data)) return 'alive';
   return (await isSame(pid, startTicks)) ? 'alive' : 'dead';
+}
+
+/** By which signals reach the process of this record; undefined from another machine or namespace. */
+export function reachablePid(record: string): number | undefined {
+  const { data } = Owner.safeParse(parseJson(record));
+  return data !== undefined && isHere(data) ? data.pid : undefined;
+}
+
+function isHere({ machine, pidNamespace }: Owner): boolean {
+  return machine === machineName() && pidNamespace === ownPidNamespace();
 }
 
 async function isSame(pid: number, startTicks: string): Promise<boolean> {
