@@ -137,9 +137,10 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
     health: () => {
       const states = runs.languages().map(({ name, state }) => [name, state] as const);
       const problem = driver.problem?.();
-      const isRunning = problem === undefined && states.every(([, state]) => state === 'running');
+      // Where no cell is to wait, one that is stopped is nothing to worry about.
+      const isRunning = config.pool.size === 0 || states.every(([, state]) => state === 'running');
       return {
-        status: isRunning ? 'ok' : 'degraded',
+        status: problem === undefined && isRunning ? 'ok' : 'degraded',
         containers: Object.fromEntries(states),
         uptime_seconds: Math.floor((SYSTEM_CLOCK.now() - startedAt) / 1000),
         driver: driver.name,

@@ -265,7 +265,7 @@ describeModes([PRELOAD, CONTAINER, DOCKER], (mode) => {
     },
   );
 
-  test('[MC-09] an HTTP session that its client deletes takes its cell along', async () => {
+  test('[MC-09, CX-15] an HTTP session that its client deletes takes its cell along; health has nothing to complain about', async () => {
     using place = new McpPlace();
     await using up = await connectToUp(place, { mode });
     const marker = `7${Date.now() % 1e9}`;
