@@ -28,11 +28,11 @@ import {
   type Surroundings,
 } from '../support/client-configs.ts';
 import { findProgram } from '../support/find-program.ts';
-import { startServer } from '../support/live-server.ts';
 import { call, makeClient, run } from '../support/mcp-client.ts';
 import { runTool } from '../support/mcp-process.ts';
+import { NO_POOL } from '../support/mcp-server.ts';
 import { isRoot, testThatNeeds } from '../support/needs.ts';
-import type { TestServer } from '../support/server.ts';
+import { TestServer } from '../support/server.ts';
 import { ServerJson } from '../support/server-json.ts';
 
 const MCPB = join(ROOT, 'node_modules/@anthropic-ai/mcpb/dist/cli/cli.js');
@@ -118,7 +118,7 @@ describe('docs/mcp.md over HTTP', () => {
   let home = '';
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), 'hotcell-clients-up-'));
-    server = await startServer({ env: { HOME: home, HOTCELL_API_KEY: KEY } });
+    server = await TestServer.start({ args: NO_POOL, env: { HOME: home, HOTCELL_API_KEY: KEY } });
   });
   afterAll(async () => {
     await server[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { runTool } from '../support/mcp-process.ts';
-import { McpPlace, PRELOAD, modeArgs } from '../support/mcp-server.ts';
+import { McpPlace, NO_POOL, PRELOAD, modeArgs } from '../support/mcp-server.ts';
 import { TestServer } from '../support/server.ts';
 
 const SUITE = fileURLToPath(
@@ -15,7 +15,7 @@ test.each([
 ])('[MC-14] conformance to %s: all %i scenarios that count', async (revision, scenarios) => {
   using place = new McpPlace();
   await using server = await TestServer.start({
-    args: modeArgs(PRELOAD),
+    args: [...modeArgs(PRELOAD), ...NO_POOL],
     env: place.env,
     preload: FIXTURES,
     stateDirectory: place.stateDirectory,

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runTool } from '../support/mcp-process.ts';
-import { McpPlace, PRELOAD, mcpCommand, modeArgs } from '../support/mcp-server.ts';
+import { McpPlace, NO_POOL, PRELOAD, mcpCommand, modeArgs } from '../support/mcp-server.ts';
 import { TestServer } from '../support/server.ts';
 
 const INSPECTOR = fileURLToPath(
@@ -50,7 +50,7 @@ describe.each(['legacy', 'modern'])('the inspector, %s', (era) => {
 
   test('[MC-14] finds nothing to complain about over HTTP', async () => {
     await using server = await TestServer.start({
-      args: modeArgs(PRELOAD),
+      args: [...modeArgs(PRELOAD), ...NO_POOL],
       env: place.env,
       stateDirectory: place.stateDirectory,
     });

@@ -51,6 +51,9 @@ export function modeArgs({ mode, way }: McpMode): string[] {
   return ['--set', `mcp.mode=${mode}`, ...driver, ...engine];
 }
 
+/** For `hotcell up` that only AI clients use: no cell waits for runs of /execute. */
+export const NO_POOL = ['--set', 'pool.size=0'];
+
 /** Folders of servers that follow each other: state, packages, snippets. */
 export class McpPlace implements Disposable {
   readonly stateDirectory = makeStateDirectory();
@@ -198,7 +201,7 @@ export async function connectToUp(
   const { era = 'legacy', answer, mode } = options;
   await mode.way?.prepare();
   const server = await TestServer.start({
-    args: [...modeArgs(mode), ...(options.args ?? [])],
+    args: [...modeArgs(mode), ...NO_POOL, ...(options.args ?? [])],
     env: { ...place.env, ...options.env },
     stateDirectory: place.stateDirectory,
   });
