@@ -49,7 +49,7 @@ const engine = { globalSetup: ['test/support/engine-setup.ts'] };
 let order = 0;
 function toProject(
   name: string,
-  workers: 1 | 2,
+  workers: 1 | 2 | 3,
   test: NonNullable<TestProjectInlineConfiguration['test']>,
 ): TestProjectInlineConfiguration {
   const sequence = { groupOrder: order++ };
@@ -58,7 +58,7 @@ function toProject(
   return { test: { ...test, name, maxWorkers: workers, sequence, experimental } };
 }
 
-/** Two files at a time, and one at a time those that measure. */
+/** Three files at a time, since they wait as much as they work, and one at a time those that measure. */
 function toTier(
   name: string,
   test: NonNullable<TestProjectInlineConfiguration['test']>,
@@ -67,7 +67,7 @@ function toTier(
   const alone = globSync(ALONE, { cwd: import.meta.dirname });
   const files = globSync(include, { cwd: import.meta.dirname, exclude });
   return [
-    toProject(name, 2, { ...slow, ...test, include: files.filter((file) => !alone.includes(file)) }),
+    toProject(name, 3, { ...slow, ...test, include: files.filter((file) => !alone.includes(file)) }),
     toProject(`${name}-alone`, 1, {
       ...slow,
       ...test,
