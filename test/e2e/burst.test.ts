@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectServes, readMetrics, settle, startServer, stopClean } from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
-import { ALL_WAYS, describeEach } from '../support/served-by.ts';
+import { USUAL_WAYS, describeEach } from '../support/served-by.ts';
 import type { ExecuteAnswer, TestServer } from '../support/server.ts';
 
 const RUNNING = 3;
 const QUEUE = 5;
 
-describeEach(ALL_WAYS, (way) => {
+describeEach(USUAL_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({

@@ -10,7 +10,7 @@ import {
 } from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { PROGRAMS } from '../support/programs.ts';
-import { ALL_WAYS, OCI_FRESH, describeEach } from '../support/served-by.ts';
+import { USUAL_WAYS, OCI_FRESH, describeEach } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
 
 const TIMEOUT_MS = 1500;
@@ -29,7 +29,7 @@ const TREES: Record<string, (marker: string) => string> = {
     `sleep ${marker} & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!; echo started; wait`,
 };
 
-describeEach(ALL_WAYS, (way) => {
+describeEach(USUAL_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({ way });

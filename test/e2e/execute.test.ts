@@ -3,12 +3,12 @@ import { PROMISES } from '../../src/core/enforcement.ts';
 import { ExecuteReply, HealthReply } from '../../src/wire/execute.ts';
 import { expectServes, runCode, settle, startServer, stopClean } from '../support/live-server.ts';
 import { PROGRAMS } from '../support/programs.ts';
-import { ALL_WAYS, FRESH_WAYS, describeEach } from '../support/served-by.ts';
+import { USUAL_WAYS, FRESH_WAYS, describeEach } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
 
-describeEach(ALL_WAYS, (way) => {
+describeEach(USUAL_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({ way });

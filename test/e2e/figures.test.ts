@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectServes, runCode, settle, startServer, stopClean } from '../support/live-server.ts';
 import { PROGRAMS } from '../support/programs.ts';
-import { ALL_WAYS, describeEach } from '../support/served-by.ts';
+import { USUAL_WAYS, describeEach } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
 
 const ALLOCATE = (megabytes: number): string =>
   `import time\nx = bytearray(${megabytes} << 20)\nprint(len(x) >> 20)\ntime.sleep(1)`;
 
-describeEach(ALL_WAYS, (way) => {
+describeEach(USUAL_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({ way });

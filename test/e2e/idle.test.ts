@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cellsOf, footprintOf, processesIn } from '../support/footprint.ts';
 import { expectServes, readMetrics, runCode, startServer, stopClean } from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
-import { ALL_WAYS, describeEach } from '../support/served-by.ts';
+import { USUAL_WAYS, describeEach } from '../support/served-by.ts';
 import type { TestServer } from '../support/server.ts';
 
-describeEach(ALL_WAYS, (way) => {
+describeEach(USUAL_WAYS, (way) => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({

@@ -16,7 +16,7 @@ import {
   stopClean,
 } from '../support/live-server.ts';
 import { waitFor } from '../support/leftovers.ts';
-import { ALL_WAYS, describeEach, describeOnce } from '../support/served-by.ts';
+import { USUAL_WAYS, describeEach, describeOnce } from '../support/served-by.ts';
 import {
   StartFailure,
   TestServer,
@@ -40,7 +40,7 @@ async function failToStart(options: ServerOptions): Promise<{ message: string; l
   return { message: failure.message, left };
 }
 
-describeEach(ALL_WAYS, (way) => {
+describeEach(USUAL_WAYS, (way) => {
   describe('start', () => {
     test('[CX-11, CX-13] every language has a cell, by its name and owner, when the server says it is ready', async () => {
       const server = await startServer({ way });

@@ -243,7 +243,7 @@ time.sleep(600)`;
   });
 });
 
-describeModes([PRELOAD, CONTAINER, DOCKER], (mode) => {
+describeModes([PRELOAD, CONTAINER], (mode) => {
   test.each(['legacy', 'modern'] as const)(
     '[MC-01, MC-09] /mcp of hotcell up serves the same, %s',
     async (era) => {

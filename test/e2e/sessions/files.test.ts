@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HttpRunnerClient } from '../../../src/client/http-runner-client.ts';
 import { SyncReply, UploadReply } from '../../../src/wire/session-files.ts';
-import { FRESH_WAYS, describeEach } from '../../support/served-by.ts';
+import { OCI_FRESH, describeEach } from '../../support/served-by.ts';
 import type { TestServer } from '../../support/server.ts';
 import {
   openSession,
@@ -29,7 +29,8 @@ const TRAPS = [
   'touch shut && mkdir shutfolder && chmod 0 shut shutfolder',
 ].join(' && ');
 
-describeEach(FRESH_WAYS, (way) => {
+// What files do in the cells of an engine is in test/contract/workspace.
+describeEach([OCI_FRESH], (way) => {
   let server: TestServer;
   let session: TestSession;
   let client: HttpRunnerClient;
