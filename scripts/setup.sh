@@ -240,3 +240,29 @@ run_apt() {
 apt_install() {
   run_apt install --no-install-recommends "$@"
 }
+
+# Every runtime that a driver supports, so that the contract is tested with each; a Docker engine, and mmdebstrap, which
+# makes its image; openssl for certificates; shellcheck.
+TEST_PACKAGES=(
+  crun=crun runc=runc runsc=runsc ruby=/usr/bin/ruby python3=/usr/bin/python3 util-linux=unshare procps=ps curl=curl
+  docker.io=dockerd podman=podman mmdebstrap=mmdebstrap openssl=openssl e2fsprogs=mkfs.ext4 mount=mount git=git
+  python3-pip=/usr/bin/pip3 shellcheck=shellcheck
+)
+
+# ensure_test_packages ROOT: installs what the tests need, or says what will be skipped.
+ensure_test_packages() {
+  local root=$1
+  [[ $OSTYPE == linux* ]] || return 0
+  find_missing "${TEST_PACKAGES[@]}"
+  ((${#MISSING[@]} > 0)) || return 0
+  lock_setup "$root"
+  install_debian_packages never "${MISSING[@]}" || true
+  unlock_setup
+  find_missing "${TEST_PACKAGES[@]}"
+  ((${#MISSING[@]} > 0)) || return 0
+  say "SKIPPED: tests that need ${MISSING[*]}, which could not be installed"
+  if [[ ${CI-} == true ]]; then
+    say 'on CI a skip is a failure'
+    exit 1
+  fi
+}
