@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -18,6 +18,7 @@ import {
   stopClean,
 } from '../support/live-server.ts';
 import { findTraces, waitFor } from '../support/leftovers.ts';
+import { findCells, type CellProcesses } from '../support/oci-cells.ts';
 import { TestServer, makeStateDirectory, removeFolders } from '../support/server.ts';
 
 /** What is on the host of these instances, their folders apart: those may hold the ones of a living server. */
@@ -29,29 +30,9 @@ function tracesOf(stateDirectory: string, instances: readonly string[]): string[
     .concat(cellProcesses(instances).map((pid) => `pid ${pid}`));
 }
 
-/** The runtime that stays with a cell, and the first process of the cell itself, as pids of the host. */
-function findCells(server: TestServer): { runtime: number; init: number }[] {
-  const [instance = ''] = instancesOf(server.stateDirectory);
-  const ids = readdirSync(join(server.stateDirectory, instance, 'cells'));
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  const read = (pid: string, file: string): string => {
-    try {
-      return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-    } catch {
-      return '';
-    }
-  };
-  return ids.flatMap((id) => {
-    const runtime = pids.find((pid) =>
-      new RegExp(`crun\\x00.*\\x00run\\x00.*\\x00${id}\\x00$`).test(read(pid, 'cmdline')),
-    );
-    const init = pids.find(
-      (pid) => read(pid, 'cgroup').includes(`/${id}/`) && /^NSpid:\t\d+\t1$/m.test(read(pid, 'status')),
-    );
-    return runtime === undefined || init === undefined
-      ? []
-      : [{ runtime: Number(runtime), init: Number(init) }];
-  });
+function cellsOf({ stateDirectory }: TestServer): CellProcesses[] {
+  const [instance = ''] = instancesOf(stateDirectory);
+  return findCells(stateDirectory, instance);
 }
 
 describe('kill -9 of the server', () => {
@@ -122,7 +103,7 @@ describe('kill -9 of cells', () => {
   async function killWaiting(which: 'init' | 'runtime'): Promise<void> {
     const server = await startServer();
     await settle(server);
-    const cells = findCells(server);
+    const cells = cellsOf(server);
     for (const cell of cells) process.kill(cell[which], 'SIGKILL');
     const answers = await Promise.all(
       PROGRAMS.map(({ language, exit7 }) => server.execute(language, { code: exit7 })),
@@ -149,14 +130,14 @@ describe('kill -9 of cells', () => {
       const server = await startServer({ languages: ['bash', 'python'] });
       await settle(server);
       const marker = makeMarker();
-      const before = new Set(findCells(server).map((cell) => cell.init));
+      const before = new Set(cellsOf(server).map((cell) => cell.init));
       expect(before.size).toBe(4);
       const pending = server.execute('bash', {
         code: `sleep ${marker} & sleep 3; echo done`,
         timeout_ms: 20_000,
       });
       await waitFor('it runs', () => countMarked(marker) === 1);
-      const cell = findCells(server).find(({ init }) =>
+      const cell = cellsOf(server).find(({ init }) =>
         readFileSync(`/proc/${init}/task/${init}/children`, 'utf8')
           .trim()
           .split(' ')

@@ -10,9 +10,16 @@ import { EngineApi } from './engine-api.ts';
 
 const RECIPES = fileURLToPath(new URL('../../images', import.meta.url));
 
+let chosen: EngineApi | undefined;
+
+/** For whoever uses what is here and is no test: nobody provides an engine there. */
+export function useEngine(engine: EngineApi): void {
+  chosen = engine;
+}
+
 /** The Docker engine of the tests, as the setting docker.host takes it; the only place that knows where it is. */
 export function engineHost(): string | undefined {
-  const socket = inject('dockerSocket');
+  const socket = chosen?.socket ?? inject('dockerSocket');
   return socket === undefined ? undefined : `unix://${socket}`;
 }
 
@@ -25,6 +32,7 @@ let api: EngineApi | undefined;
 
 /** By the engine's own interface and not by our code: what is under test is not asked about itself. */
 export function engineApi(): EngineApi {
+  if (chosen !== undefined) return chosen;
   const socket = inject('dockerSocket');
   if (socket === undefined) throw new Error('there is no Docker engine');
   return (api ??= new EngineApi(socket));

@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync, readdirSync, rmSync } from 'node:fs
 import { basename, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { engineApi } from './docker-engine.ts';
+import { mountsIn } from './engine-remains.ts';
 import { processesIn } from './footprint.ts';
 import { listProcesses, waitFor } from './leftovers.ts';
 import { dataDirectoryOf } from './server.ts';
@@ -58,8 +59,8 @@ export async function clearSessions(site: SessionSite): Promise<void> {
       .call('DELETE', `/volumes/${name}`)
       .catch(() => {});
   const data = dataDirectoryOf(stateDirectory);
-  // The deepest first.
-  for (const path of mountsBelow([stateDirectory, data]).toReversed()) spawnSync('umount', ['-l', path]);
+  // The deepest first; the folders may be mounts themselves.
+  for (const path of [stateDirectory, data].flatMap(mountsIn).toReversed()) spawnSync('umount', ['-l', path]);
   for (const path of cgroupsOf(site.keeper).toReversed()) spawnSync('rmdir', [path]);
   for (const folder of [stateDirectory, data])
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
@@ -83,7 +84,7 @@ function mountsBelow(folders: readonly string[]): string[] {
 }
 
 /** The kernel keeps a loop device as long as anybody has its file system mounted, in whatever namespace. */
-function loopsBelow(folder: string): string[] {
+export function loopsBelow(folder: string): string[] {
   return readdirSync('/sys/block')
     .filter((name) => name.startsWith('loop'))
     .map(
