@@ -83,7 +83,7 @@ export default defineConfig({
     reporters: ['default', './test/support/tier-reporter.ts'],
     projects: [
       toProject('check', 2, {
-        include: ['src/**/*.test.ts', 'test/specification/**/*.test.ts', 'test/architecture.test.ts'],
+        include: ['src/**/*.test.ts', 'test/{specification,soak}/**/*.test.ts', 'test/architecture.test.ts'],
         exclude: [...SLOW, ...mocking],
         testTimeout: 30_000,
         // Modules hold no state: loading them again for every file is most of the work.

@@ -92,6 +92,8 @@ export const REQUIREMENTS: Readonly<Record<string, string>> = {
     'seccomp, no new privileges, no capabilities, user namespaces, masked paths; gVisor by configuration',
   'SC-04': 'every result names the isolation used; what cannot be enforced is refused',
   'SC-05': 'keys per tenant, quotas, audit log',
+  'SC-06':
+    '`npm run soak`: chaos with a ledger; nothing acknowledged is lost, nothing is orphaned, memory is flat; repeatable by seed',
   'SC-07':
     'data written by the last release opens in this one; a row that cannot be read never ends a living cell',
 };
