@@ -43,7 +43,8 @@ const mocking = globSync('src/**/*.test.ts', { cwd: import.meta.dirname }).filte
   /vi\.mock\(/.test(readsOf(file)),
 );
 
-const slow = { testTimeout: 120_000, hookTimeout: 120_000 };
+/** Against what hangs, and for nothing else: a busy machine takes its time. */
+const slow = { testTimeout: 300_000, hookTimeout: 300_000 };
 const engine = { globalSetup: ['test/support/engine-setup.ts'] };
 
 let order = 0;

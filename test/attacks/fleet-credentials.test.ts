@@ -74,7 +74,7 @@ describeEach(FLEET_WAYS, (way) => {
       fleet = site.start('kurukshetra', 1, { ...bait, ...STEERING, ...ALLOWED, ANTHROPIC_API_KEY: key });
       code = await fleet.ended;
       watch.stop();
-    }, 120_000);
+    });
     afterAll(() => site[Symbol.asyncDispose]());
 
     test('[FL-08] the fleet has done its work, with searches all the way', () => {
@@ -192,7 +192,7 @@ describeEach(FLEET_WAYS, (way) => {
       fleet = site.start('kurukshetra', 1, { ANTHROPIC_API_KEY: key });
       code = await fleet.ended;
       watch.stop();
-    }, 120_000);
+    });
     afterAll(async () => {
       await site[Symbol.asyncDispose]();
       await api.stop();

@@ -58,7 +58,7 @@ describeEach(FLEET_WAYS, (way) => {
     });
     fleet = site.start('kurukshetra', 2);
     const bound = (): string[] => globSync(join(site.paths.worktrees, 'worker-*/.state/bound'));
-    await waitFor('both have their ports', () => bound().length === 2 || fleet.isOver, 60_000);
+    await waitFor('both have their ports', () => bound().length === 2 || fleet.isOver);
     site.go();
     code = await fleet.ended;
   }, 150_000);

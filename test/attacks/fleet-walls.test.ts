@@ -56,7 +56,7 @@ describeEach(FLEET_WAYS, (way) => {
     before = site.snapshot();
     first = site.start('kurukshetra', 3, { MAHABHARATHA_ROUND: '1' });
     const isOpen = (task: string): boolean => site.statusOf(task) !== 'complete' && !first.isOver;
-    await waitFor('it has looked around', () => !isOpen('look'), 60_000);
+    await waitFor('it has looked around', () => !isOpen('look'));
     pointers = readPointers(site);
     site.go();
     // All but the victim, whose agent only ends for the next orchestrator.
@@ -67,7 +67,7 @@ describeEach(FLEET_WAYS, (way) => {
     await waitFor('its cells have ended with it', () => site.inCells().length === 0);
     second = site.start('resume', 3, { MAHABHARATHA_ROUND: '2' });
     code = await second.ended;
-  }, 240_000);
+  });
   afterAll(() => site[Symbol.asyncDispose]());
 
   const stateOf = (task: string) => site.readState()?.tasks[task];

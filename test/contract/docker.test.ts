@@ -66,7 +66,7 @@ beforeAll(async () => {
   await ensureBaseImage(engineApi().socket);
   if (podmanMissing !== undefined) return;
   podman = await startPodman(stack);
-}, 300_000);
+});
 afterAll(() => stack.disposeAsync());
 
 async function whyNoRuntime(name: string): Promise<string | undefined> {

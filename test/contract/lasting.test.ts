@@ -22,7 +22,7 @@ beforeAll(async () => {
   await ensureBaseImage(engineApi().socket);
   if (podmanMissing !== undefined) return;
   podman = await startPodman(stack);
-}, 300_000);
+});
 afterAll(() => stack.disposeAsync());
 
 for (const runtime of ['crun', 'runc', 'runsc'] as const) {

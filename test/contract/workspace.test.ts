@@ -37,7 +37,7 @@ beforeAll(async () => {
     stack.defer(() => volumes.close());
   }
   if (whyNoEngine() === undefined) await ensureBaseImage(engineApi().socket);
-}, 300_000);
+});
 afterAll(() => stack.disposeAsync());
 
 async function run(cell: Cell, script: string): Promise<string> {

@@ -73,7 +73,7 @@ describeEach(USUAL_WAYS, (way) => {
       // The server hears of it a moment later, and long before the programs would have ended.
       const isEmpty = async (): Promise<boolean> =>
         (await countRuns('waiting')) === 0 && (await countRuns('running')) === 0;
-      await waitFor('all of them have left', isEmpty, 10_000);
+      await waitFor('all of them have left', isEmpty);
       await expectServes(server);
     });
   });

@@ -119,7 +119,7 @@ beforeAll(async () => {
   const ways = WAYS.filter(({ missing }) => missing === undefined);
   if (whyNoEngine() === undefined) await useWorkerImage(stack);
   await Promise.all(ways.map((way) => runOn(way)));
-}, 180_000);
+});
 
 afterAll(() => stack.disposeAsync());
 

@@ -48,7 +48,7 @@ beforeAll(async () => {
     // A second name keeps it from going with the first.
     await tagImage(engine, id, toKeptName(name));
   }
-}, 300_000);
+});
 afterAll(async () => {
   rmSync(folder, { recursive: true });
   if (host === undefined) return;

@@ -69,7 +69,7 @@ describe('the launcher, where everything is installed', () => {
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
     const find = (pattern: RegExp): string => pattern.exec(output)?.[1] ?? '';
     try {
-      await waitFor('it is ready', () => output.includes('Try it:\n  curl') && output.endsWith('\n'), 60_000);
+      await waitFor('it is ready', () => output.includes('Try it:\n  curl') && output.endsWith('\n'));
       const pasted = launch('bash', ['-c', find(/^ {2}(curl .*)$/m)]);
       expect(JSON.parse(pasted.stdout)).toMatchObject({ stdout: '42\n', exit_code: 0 });
       const address = find(/ready on (http:\S+)/);

@@ -74,7 +74,7 @@ function tests(mode: McpMode): void {
     hosts.http = `plain.test:${http}`;
     hosts.https = `secure.test:${https}`;
     server = await start();
-  }, 300_000);
+  });
   afterAll(async () => {
     await server[Symbol.asyncDispose]();
     for (const each of servers) each.close();

@@ -23,7 +23,7 @@ describeModes([PRELOAD, CONTAINER, DOCKER], (mode) => {
   beforeAll(async () => {
     place = new McpPlace();
     server = await McpServer.start(place, { mode });
-  }, 300_000);
+  });
   afterAll(async () => {
     place.note();
     const { pid } = server;
@@ -272,7 +272,7 @@ describeModes([PRELOAD, CONTAINER], (mode) => {
     const code = `import subprocess\nsubprocess.run(["sleep", "${marker}"])`;
     const given = { code, language: 'python', timeout_ms: 600_000, wait_ms: 0 };
     expect((await run(up.client, given)).reply.status).toBe('running');
-    await waitFor('it runs', () => isAlive(marker), 60_000);
+    await waitFor('it runs', () => isAlive(marker));
     await (up.client.transport as StreamableHTTPClientTransport).terminateSession();
     await waitFor('nothing of it runs', () => !isAlive(marker));
     expect((await up.server.health()).status).toBe('ok');

@@ -49,9 +49,9 @@ function talk(program: string, args: readonly string[]): Talking {
 /** A process with a session in which something runs. */
 async function startBusy(): Promise<Talking> {
   const talking = talk(process.execPath, [MCP_ENTRY]);
-  await waitFor('it answers', () => talking.said.stdout.includes('"serverInfo"'), 30_000);
+  await waitFor('it answers', () => talking.said.stdout.includes('"serverInfo"'));
   talking.child.stdin.write(`{"jsonrpc":"2.0","method":"notifications/initialized"}\n${HANG}\n`);
-  await waitFor('it runs', () => talking.said.stdout.includes('running: '), 30_000);
+  await waitFor('it runs', () => talking.said.stdout.includes('running: '));
   return talking;
 }
 
@@ -86,7 +86,7 @@ describe('hotcell mcp', () => {
       const [program, args] =
         name === 'linked' ? [join(folder, name), []] : [join(ROOT, name), name === 'hotcell' ? ['mcp'] : []];
       const { child, said, exited } = talk(program, args);
-      await waitFor('it answers', () => said.stdout.endsWith('\n'), 30_000);
+      await waitFor('it answers', () => said.stdout.endsWith('\n'));
       expect(JSON.parse(said.stdout)).toMatchObject({ id: 1, result: { serverInfo: { name: 'hotcell' } } });
       child.stdin.end();
       expect(await exited).toEqual([0, null]);

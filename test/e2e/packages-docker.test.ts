@@ -40,7 +40,7 @@ describeThatNeeds(whyNoEngine())('packages in cells of an engine', () => {
       members: [{ path: 'package/index.js', content: 'exports.value = 7' }],
       manifest: { scripts: { postinstall: 'touch ran' } },
     });
-  }, 300_000);
+  });
   afterAll(async () => {
     await site[Symbol.asyncDispose]();
     await registry[Symbol.asyncDispose]();

@@ -21,7 +21,7 @@ beforeAll(async () => {
   engine = await Engine.connect(findEndpoint({ host: engineHost() }));
   before = await imageId(engine, IMAGE);
   if (before !== undefined) await tagImage(engine, before, KEPT);
-}, 300_000);
+});
 afterAll(async () => {
   if (before === undefined) return;
   await tagImage(engine, before, IMAGE);

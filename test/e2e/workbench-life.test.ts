@@ -32,7 +32,7 @@ describeEach(FRESH_WAYS, (way) => {
     words = makeSiteWords(way.driver);
     opened = await openFromWords(words);
     bench = opened.open(ME);
-  }, 300_000);
+  });
   afterAll(async () => {
     await opened.close();
     await waitUntilNothingIsLeft(words);

@@ -94,7 +94,7 @@ async function stopQuietly(server: TestServer): Promise<void> {
     const text = await (await fetch(`${server.url}/metrics`)).text();
     return [...text.matchAll(/^hotcell_cells_ready\{.*\} (\d+)$/gm)].every(([, cells]) => Number(cells) >= 2);
   };
-  await waitFor('the pools are full', isFull, 30_000);
+  await waitFor('the pools are full', isFull);
   expect(await server.stop()).toBe(0);
 }
 

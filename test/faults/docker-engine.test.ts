@@ -19,7 +19,7 @@ const stack = new AsyncDisposableStack();
 let engine: FaultyEngine;
 beforeAll(async () => {
   if (whyNoEngine() === undefined) engine = await FaultyEngine.start(stack);
-}, 180_000);
+});
 afterAll(() => stack.disposeAsync());
 
 const LESS = '{"ruby": false, "javascript": false, "typescript": false}';

@@ -189,7 +189,7 @@ describe.concurrent('kill -9 of the orchestrator, and resume', { timeout: 240_00
       const first = start(repository, ['kurukshetra', ...SUBPROCESS, '--workers', '2']);
       const isVerifying = (): boolean =>
         repository.worktrees().some((folder) => existsSync(join(folder, 'marks/verifying')));
-      await waitFor('A is being verified', isVerifying, 60_000);
+      await waitFor('A is being verified', isVerifying);
       expect(repository.task('A')).toMatchObject({ status: 'verifying' });
 
       const record = JSON.parse(

@@ -86,7 +86,7 @@ describeModes([PRELOAD, CONTAINER, DOCKER], (mode) => {
     const server = await McpServer.start(place, { mode });
     const marker = newMarker();
     const running = run(server.client, staying(marker));
-    await waitFor('it runs', () => isAlive(marker), 60_000);
+    await waitFor('it runs', () => isAlive(marker));
     place.note();
     kill(pidsOf(marker));
     const { reply } = await running;
@@ -119,10 +119,10 @@ child.stdin.write(process.env.ASKED); console.log(child.pid);`;
     });
     const [first] = (await once(client.stdout, 'data')) as [Buffer];
     const pid = Number(first.toString());
-    await waitFor('it runs', () => isAlive(marker), 60_000);
+    await waitFor('it runs', () => isAlive(marker));
     place.note();
     client.kill('SIGKILL');
-    await waitFor('nothing of the code runs', () => !isAlive(marker), 20_000);
+    await waitFor('nothing of the code runs', () => !isAlive(marker));
     await place.untilNothingIsLeft([pid], mode);
     expect(pidsOf(place.stateDirectory)).toEqual([]);
   });
@@ -132,7 +132,7 @@ child.stdin.write(process.env.ASKED); console.log(child.pid);`;
     const marker = newMarker();
     const server = await McpServer.start(place, { mode });
     const asked = run(server.client, staying(marker)).catch((error: unknown) => error);
-    await waitFor('it runs', () => isAlive(marker), 60_000);
+    await waitFor('it runs', () => isAlive(marker));
     place.note();
     const { pid } = server;
     kill([pid]);
@@ -186,7 +186,7 @@ describe('cells', () => {
 
       const marker = newMarker();
       const running = run(server.client, staying(marker));
-      await waitFor('it runs', () => isAlive(marker), 60_000);
+      await waitFor('it runs', () => isAlive(marker));
       await killCell(server, mode, second.cell ?? '');
       const { reply, failed } = await running;
       expect([failed, reply.success]).toEqual([true, false]);
@@ -213,7 +213,7 @@ describe('cells', () => {
       const other = (await run(server.client, { ...HELLO, session_id })).reply;
       const marker = newMarker();
       const begun = (await run(server.client, { ...staying(marker), session_id, wait_ms: 0 })).reply;
-      await waitFor('it runs', () => isAlive(marker), 60_000);
+      await waitFor('it runs', () => isAlive(marker));
       killRuntime(other.cell ?? '');
       const ended = await call(server.client, 'cancel_run', { run_id: begun.run_id, session_id });
       expect(ended.structured['phase']).toBe('ended');

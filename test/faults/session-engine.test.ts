@@ -21,7 +21,7 @@ beforeAll(async () => {
   });
   stack.use(server);
   door = new SessionDoor(() => server.url);
-}, 180_000);
+});
 afterAll(() => stack.disposeAsync());
 
 async function waitForProblem(isThere: boolean): Promise<void> {

@@ -72,14 +72,14 @@ describeEach(FRESH_WAYS, (way) => {
     const words = makeSiteWords(way.driver);
     const server = startServer(words, 'console.log("begun"); await Bun.sleep(1e6);');
     try {
-      await waitFor('a cell is on its way', async () => (await listCells(words)).length > 0, 60_000);
+      await waitFor('a cell is on its way', async () => (await listCells(words)).length > 0);
       const exited = once(server, 'exit');
       server.kill('SIGKILL');
       await exited;
       const opened = await openFromWords(words);
       const bench = opened.open({ tenant: 'me' });
       expect(await bench.run(request('console.log("again")')).result).toMatchObject({ stdout: 'again\n' });
-      await waitFor('only the new cell is there', async () => (await listCells(words)).length === 1, 30_000);
+      await waitFor('only the new cell is there', async () => (await listCells(words)).length === 1);
       await opened.close();
       await waitUntilNothingIsLeft(words);
     } finally {

@@ -220,7 +220,7 @@ export class FleetRepository implements Disposable {
   }
 
   async untilAnnounced(id: string, feature = this.feature): Promise<void> {
-    await waitFor(`${id} is being worked on`, () => this.announced(id, feature).length > 0, 60_000);
+    await waitFor(`${id} is being worked on`, () => this.announced(id, feature).length > 0);
   }
 
   /** Lets tasks go on that wait for this mark. */

@@ -48,7 +48,7 @@ const LONGEST_PAUSE_MS = 100;
 export async function waitFor(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  withinMs = 15_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const deadline = Date.now() + withinMs;
   let pauseMs = SHORTEST_PAUSE_MS;

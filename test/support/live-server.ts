@@ -59,7 +59,7 @@ export async function settle(server: TestServer, size = POOL_SIZE): Promise<void
     const expected = ready.map((waiting) => (isShared ? Math.min(1, waiting) : waiting));
     return (await cellsOf(server)).length === expected.reduce((sum, cells) => sum + cells, 0);
   };
-  await waitFor('the server comes to rest', isQuiet, 60_000);
+  await waitFor('the server comes to rest', isQuiet);
 }
 
 /** Host pids of everything that runs in a cell of one of these instances of the oci driver. */

@@ -117,7 +117,7 @@ export class McpPlace implements Disposable {
 
   async untilNothingIsLeft(pids: readonly number[], mode: McpMode): Promise<void> {
     const isClean = async (): Promise<boolean> => (await this.remains(pids, mode)).length === 0;
-    await waitFor('nothing is left', isClean, 20_000).catch(async (error: unknown) => {
+    await waitFor('nothing is left', isClean).catch(async (error: unknown) => {
       throw new Error(`left: ${(await this.remains(pids, mode)).join('; ')}`, { cause: error });
     });
   }

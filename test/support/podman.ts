@@ -47,7 +47,7 @@ export async function startPodman(stack: AsyncDisposableStack): Promise<EngineAp
   });
   const api = new EngineApi(socket);
   stack.defer(() => api.close());
-  await waitFor('podman answers', async () => (await api.version()) !== undefined, 30_000);
+  await waitFor('podman answers', async () => (await api.version()) !== undefined);
   // Of a run that was killed.
   await removeContainers(api);
   const image = await baseImageRecipe(engineApi());

@@ -93,9 +93,7 @@ export class ServedSessions implements AsyncDisposable {
       for (const key of this.#options.keys ?? [undefined]) await removeAll(this.door(key));
       const code = await this.kill('SIGTERM');
       // Containers take a moment to be removed after their end.
-      await waitFor('nothing is left', async () => (await this.remains()).length === 0, 10_000).catch(
-        () => {},
-      );
+      await waitFor('nothing is left', async () => (await this.remains()).length === 0).catch(() => {});
       const remains = (await this.remains()).slice(0, LINES_TOLD);
       const words = code === 0 ? '' : this.server.output.slice(-2000);
       assert.deepEqual({ code, remains, words }, { code: 0, remains: [], words: '' });

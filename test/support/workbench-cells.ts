@@ -77,7 +77,7 @@ export async function remainsOf(words: SiteWords): Promise<string[]> {
 
 /** Containers take a moment to be removed after their end. */
 export async function waitUntilNothingIsLeft(words: SiteWords): Promise<void> {
-  await waitFor('nothing is left', async () => (await remainsOf(words)).length === 0, 15_000).catch(
+  await waitFor('nothing is left', async () => (await remainsOf(words)).length === 0).catch(
     async (error: unknown) => {
       throw new Error(`left: ${(await remainsOf(words)).join('; ')}`, { cause: error });
     },
