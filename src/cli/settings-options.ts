@@ -2,10 +2,11 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import { ALL_DRIVERS } from '../app/drivers/driver-choices.ts';
 import type { ReadConfig } from '../app/config/read-config.ts';
 import { usageError } from './exit-codes.ts';
+import type { Outcome } from './program.ts';
 
 /** What every command that reads settings accepts. */
 export interface SettingsOptions {
-  readonly config?: string;
+  readonly config?: string | undefined;
   readonly set?: Readonly<Record<string, string>>;
   readonly logLevel?: string;
   readonly driver?: string;
@@ -67,7 +68,7 @@ export function collect(text: string, before: readonly string[] = []): string[] 
 }
 
 /** Reads file, environment and flags. Loads the schema only now: `--help` and `--version` need none of it. */
-export async function readSettings(options: SettingsOptions): Promise<ReadConfig> {
+export async function readSettings(options: SettingsOptions, outcome: Outcome): Promise<ReadConfig> {
   if (options.set !== undefined && 'apiKey' in options.set) {
     throw usageError(
       'apiKey cannot be set on the command line, where every user of this machine can read it',
@@ -83,5 +84,7 @@ export async function readSettings(options: SettingsOptions): Promise<ReadConfig
     flagNames[setting.path] = setting.flag;
   }
   const { readConfigFromProcess } = await import('../app/config/read-config.ts');
-  return readConfigFromProcess(flags, options.config, flagNames);
+  const read = readConfigFromProcess(flags, options.config, flagNames);
+  outcome.debug = read.config.logLevel === 'debug';
+  return read;
 }

@@ -10,10 +10,10 @@ import { requireNoOrchestrator, takeOrchestrator, type OrchestratorHold } from '
 import { StateStore } from './state/state-store.ts';
 
 export interface CleanUpWish {
-  readonly keepLogs: boolean;
-  readonly keepBranches: boolean;
+  readonly keepLogs?: boolean;
+  readonly keepBranches?: boolean;
   /** Also branches with commits that are nowhere else. */
-  readonly force: boolean;
+  readonly force?: boolean;
 }
 
 export interface DoomedRef {
@@ -87,9 +87,8 @@ interface Planned extends CleanUpWish {
 }
 
 async function planFeature(git: HostGit, paths: FleetPaths, wish: Planned): Promise<CleanUpPlan> {
-  const { doomed, kept } = wish.keepBranches
-    ? { doomed: [], kept: [] }
-    : await judgeRefs(git, paths, wish.force);
+  const { doomed, kept } =
+    wish.keepBranches === true ? { doomed: [], kept: [] } : await judgeRefs(git, paths, wish.force === true);
   return {
     feature: paths.feature,
     worktrees: await listWorktrees(git, paths),
@@ -97,8 +96,8 @@ async function planFeature(git: HostGit, paths: FleetPaths, wish: Planned): Prom
     kept,
     paths: [
       ...(await present([paths.cells, paths.gateArtifacts])),
-      ...(wish.keepLogs ? [] : await listLogs(paths, wish.features)),
-      ...(await listStateFiles(paths, wish.keepLogs)),
+      ...(wish.keepLogs === true ? [] : await listLogs(paths, wish.features)),
+      ...(await listStateFiles(paths, wish.keepLogs === true)),
     ],
   };
 }

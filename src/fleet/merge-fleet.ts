@@ -10,11 +10,11 @@ import { StateStore } from './state/state-store.ts';
 
 export interface MergeOrder extends FleetSurroundings {
   readonly folder: string;
-  readonly feature: string | undefined;
-  readonly target: string | undefined;
+  readonly feature?: string | undefined;
+  readonly target?: string | undefined;
   /** Also when not everything is done. */
-  readonly force: boolean;
-  readonly dryRun: boolean;
+  readonly force?: boolean;
+  readonly dryRun?: boolean;
 }
 
 export interface MergedFleet {
@@ -40,7 +40,7 @@ export async function mergeFleet(order: MergeOrder): Promise<MergedFleet> {
       hint: 'Name one with --target.',
     });
   const open = Object.entries(state.levels).filter(([, { status }]) => status !== 'complete');
-  if (open.length > 0 && !order.force && !order.dryRun)
+  if (open.length > 0 && order.force !== true && order.dryRun !== true)
     throw new HotcellError(
       'INVALID_REQUEST',
       `level ${open[0]?.[0] ?? ''} of ${paths.feature} is not complete`,
@@ -55,8 +55,8 @@ export async function mergeFleet(order: MergeOrder): Promise<MergedFleet> {
       hint: `git branch --list shows them; ${branch} is that of the feature.`,
     });
   const commits = log.stdout.split('\n').filter((line) => line !== '');
-  if (order.dryRun || commits.length === 0) return { branch, target, commits, commit: undefined };
-  if (!order.force) await requireOwnSettings(git, branch, target);
+  if (order.dryRun === true || commits.length === 0) return { branch, target, commits, commit: undefined };
+  if (order.force !== true) await requireOwnSettings(git, branch, target);
   const merged = await mergeIntoTarget(git, {
     target,
     branch,

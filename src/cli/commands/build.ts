@@ -34,8 +34,7 @@ export function addBuildCommand(program: Command, { terminal, outcome }: Command
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (names: string[], options: Options) => {
-      const { config } = await readSettings(options);
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings(options, outcome);
       const { buildImages } = await import('../../app/images/images.ts');
       const { base, platform } = options;
       using progress = new ProgressLine(terminal);

@@ -20,7 +20,7 @@ interface Options extends SettingsOptions {
   readonly keys?: true;
 }
 
-export function addConfigCommand(program: Command, { terminal }: CommandContext): void {
+export function addConfigCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('config')
     .description('show every setting and where its value comes from')
@@ -33,7 +33,7 @@ export function addConfigCommand(program: Command, { terminal }: CommandContext)
         renderKeys(terminal, [...SETTINGS.values()], options.json === true);
         return;
       }
-      const settings = toRows(await readSettings(options), [...SETTINGS.values()]);
+      const settings = toRows(await readSettings(options, outcome), [...SETTINGS.values()]);
       if (options.json === true) {
         terminal.json(
           Object.fromEntries(

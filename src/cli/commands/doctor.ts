@@ -23,8 +23,7 @@ export function addDoctorCommand(program: Command, { terminal, outcome }: Comman
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { config } = await readSettings(options);
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings(options, outcome);
       const { inspectHost } = await import('../../app/doctor.ts');
       const report = await inspectHost(config);
       if (options.json === true) terminal.json(report);

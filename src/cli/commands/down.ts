@@ -27,8 +27,7 @@ export function addDownCommand(program: Command, { terminal, outcome }: CommandC
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { config } = await readSettings(options);
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings(options, outcome);
       const { takeDown } = await import('../../app/down.ts');
       const log = makeTerminalLog(config.logLevel, terminal);
       const report = await takeDown(config, { log, onProgress: (text) => terminal.note(`hotcell: ${text}`) });

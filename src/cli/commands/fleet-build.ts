@@ -47,8 +47,7 @@ export function addFleetBuildCommand(parent: Command, { terminal, outcome }: Com
       const isImage = isMadeFromImage(driver);
       if (!isImage && (options.base ?? options.platform) !== undefined)
         throw usageError(`cells of the driver ${driver} have no image`, 'Leave out --base and --platform.');
-      const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings({ config: options.config }, outcome);
       const [{ agentShelf, buildWorkerImage }, { installAgentFolder }] = await Promise.all([
         import('../../app/fleet/fleet-image.ts'),
         import('../../fleet/agent/agent-folder.ts'),

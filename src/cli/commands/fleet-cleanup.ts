@@ -22,12 +22,9 @@ in the target or in the feature branch. Branches with commits that are nowhere e
 --force removes them, too, and prints their commits. Specs in .gsd and the configuration always stay.
 A feature that somebody works on is refused.`;
 
-interface Options {
+interface Options extends CleanUpWish {
   readonly feature?: string;
   readonly all?: true;
-  readonly keepLogs?: true;
-  readonly keepBranches?: true;
-  readonly force?: true;
   readonly dryRun?: true;
   readonly yes?: true;
   readonly config?: string;
@@ -54,8 +51,7 @@ export function addFleetCleanupCommand(fleet: Command, context: CommandContext):
 async function runCleanUp(options: Options, { terminal, outcome }: CommandContext): Promise<void> {
   if (options.all === true && options.feature !== undefined)
     throw usageError('--all means every feature, --feature one', 'Use one of them.');
-  const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
-  outcome.debug = config.logLevel === 'debug';
+  const { config } = await readSettings({ config: options.config }, outcome);
   const [{ cleanUp, planCleanUp }, { HostGit }, { readFleetEnvironment }] = await Promise.all([
     import('../../fleet/clean-up.ts'),
     import('../../fleet/git/host-git.ts'),
@@ -68,12 +64,7 @@ async function runCleanUp(options: Options, { terminal, outcome }: CommandContex
     return;
   }
   const git = await HostGit.open(first.root, readFleetEnvironment().variables);
-  const wish: CleanUpWish = {
-    keepLogs: options.keepLogs === true,
-    keepBranches: options.keepBranches === true,
-    force: options.force === true,
-  };
-  const plans = await planCleanUp(git, features, wish);
+  const plans = await planCleanUp(git, features, options);
   if (options.dryRun === true) {
     show(plans, [], { isDone: false, json: options.json === true }, terminal);
     return;
@@ -88,7 +79,7 @@ async function runCleanUp(options: Options, { terminal, outcome }: CommandContex
   const log = makeTerminalLog(config.logLevel === 'debug' ? 'debug' : 'warn', terminal);
   const reclaim = async (): Promise<string[]> =>
     (await import('../../app/fleet/open-fleet.ts')).reclaimFleetCells(config, log);
-  const done = await cleanUp({ git, reclaim }, features, wish);
+  const done = await cleanUp({ git, reclaim }, features, options);
   show(done.plans, done.removedCells, { isDone: true, json: options.json === true }, terminal);
 }
 

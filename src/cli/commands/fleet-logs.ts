@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 import type { LogLevel } from '../../fleet/logs/log-line.ts';
+import type { LogWish } from '../../fleet/logs/read-logs.ts';
 import { usageError } from '../exit-codes.ts';
 import { openFeature } from '../fleet/open-feature.ts';
 import { toCount, toTime } from '../fleet/option-values.ts';
@@ -22,18 +23,8 @@ Logs are written on the host and outlive their cells. Times are those of the lin
 /** Written out, because help must not wait for the schemas. */
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
-interface Options {
-  readonly feature?: string;
-  readonly tail: number;
-  readonly follow?: true;
-  readonly level: LogLevel;
+interface Options extends LogWish {
   readonly json?: true;
-  readonly task?: string;
-  readonly phase?: string;
-  readonly event?: string;
-  readonly since?: Date;
-  readonly until?: Date;
-  readonly search?: string;
   readonly artifacts?: true;
 }
 
@@ -71,13 +62,7 @@ export function addFleetLogsCommand(fleet: Command, { terminal, outcome }: Comma
         import('../fleet/render-log.ts'),
       ]);
       using stop = listenForStop(terminal);
-      const wish = {
-        ...options,
-        feature: open.paths.feature,
-        worker,
-        follow: options.follow === true,
-        signal: stop.signal,
-      };
+      const wish = { ...options, feature: open.paths.feature, worker, signal: stop.signal };
       let count = 0;
       for await (const line of readLogs(open.paths, wish)) {
         count++;

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { WORKER_DRIVERS } from '../../app/drivers/driver-choices.ts';
+import type { MergeOrder } from '../../fleet/merge-fleet.ts';
 import { toPrintable } from '../render/printable.ts';
 import type { CommandContext } from '../program.ts';
 
@@ -12,11 +13,7 @@ Examples:
 Merges mahabharatha/FEATURE/staging, the result of all levels so far, into the target. It is the only command that
 touches a branch of yours. A conflict changes nothing and is told with the commands that resolve it.`;
 
-interface Options {
-  readonly feature?: string;
-  readonly target?: string;
-  readonly dryRun?: true;
-  readonly force?: true;
+interface Options extends Pick<MergeOrder, 'feature' | 'target' | 'dryRun' | 'force'> {
   readonly json?: true;
 }
 
@@ -39,11 +36,8 @@ export function addFleetMergeCommand(parent: Command, { terminal }: CommandConte
         import('../../app/fleet/fleet-environment.ts'),
       ]);
       const merged = await mergeFleet({
+        ...options,
         folder: process.cwd(),
-        feature: options.feature,
-        target: options.target,
-        force: options.force === true,
-        dryRun: options.dryRun === true,
         env: readFleetEnvironment().variables,
         drivers: WORKER_DRIVERS,
       });

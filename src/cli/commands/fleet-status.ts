@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import { usageError } from '../exit-codes.ts';
 import { openFeature } from '../fleet/open-feature.ts';
+import type { StatusSections } from '../fleet/render-status.ts';
 import { toMs } from '../fleet/option-values.ts';
 import type { CommandContext } from '../program.ts';
 import { toWhole } from './session-life.ts';
@@ -15,15 +16,11 @@ Examples:
 Reads the state in .mahabharatha/state and changes nothing. --watch ends with the run: with 0 when all
 is complete, with 1 when something is left. With --json it prints one object a line.`;
 
-interface Options {
+interface Options extends StatusSections {
   readonly feature?: string;
   readonly watch?: true;
   readonly json?: true;
-  readonly level?: number;
   readonly interval: number;
-  readonly tasks?: true;
-  readonly workers?: true;
-  readonly commits?: true;
 }
 
 const SHORTEST_INTERVAL_MS = 100;
@@ -47,15 +44,9 @@ export function addFleetStatusCommand(fleet: Command, { terminal, outcome }: Com
       if (options.interval < SHORTEST_INTERVAL_MS)
         throw usageError('--interval is too short', 'Give at least 0.1 seconds.');
       const open = await openFeature(options.feature, terminal);
-      const sections = {
-        tasks: options.tasks === true,
-        workers: options.workers === true,
-        commits: options.commits === true,
-        level: options.level,
-      };
       if (options.watch === true) {
         const { watchStatus } = await import('../fleet/watch-status.ts');
-        const wish = { sections, json: options.json === true, intervalMs: options.interval };
+        const wish = { sections: options, json: options.json === true, intervalMs: options.interval };
         outcome.exitCode = await watchStatus(open, wish, terminal);
         return;
       }
@@ -66,6 +57,6 @@ export function addFleetStatusCommand(fleet: Command, { terminal, outcome }: Com
       ]);
       const { state, view } = await new FleetWatcher(open).look();
       if (options.json === true) terminal.json(toStatusJson(state, view));
-      else for (const line of renderStatus(view, sections, terminal.paint)) terminal.line(line);
+      else for (const line of renderStatus(view, options, terminal.paint)) terminal.line(line);
     });
 }

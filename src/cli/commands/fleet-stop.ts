@@ -52,8 +52,7 @@ export function addFleetStopCommand(fleet: Command, context: CommandContext): vo
 }
 
 async function stopAll(options: Options, { terminal, outcome }: CommandContext): Promise<void> {
-  const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
-  outcome.debug = config.logLevel === 'debug';
+  const { config } = await readSettings({ config: options.config }, outcome);
   const open = await openFeature(options.feature, terminal);
   const { stopFleet } = await import('../../fleet/stop-fleet.ts');
   using stop = listenForStop(terminal);

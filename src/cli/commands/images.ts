@@ -27,8 +27,7 @@ export function addImagesCommand(program: Command, { terminal, outcome }: Comman
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { config } = await readSettings(options);
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings(options, outcome);
       const { lookAtImages } = await import('../../app/images/images.ts');
       const images = toRows(await lookAtImages(config));
       if (options.json === true) {

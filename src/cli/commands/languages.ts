@@ -23,8 +23,7 @@ export function addLanguagesCommand(program: Command, { terminal, outcome }: Com
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { config } = await readSettings(options);
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings(options, outcome);
       const { inspectHost } = await import('../../app/doctor.ts');
       const { toLanguageTable } = await import('../../app/config/language-table.ts');
       const table = toLanguageTable(config.languages);

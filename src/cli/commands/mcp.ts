@@ -33,8 +33,7 @@ export function addMcpCommand(program: Command, { terminal, outcome }: CommandCo
     )
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { config } = await readSettings(options);
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings(options, outcome);
       const [{ serveMcp }, { openConfiguredWorkbenches }, { readVersion }] = await Promise.all([
         import('../../app/mcp/serve-mcp.ts'),
         import('../../app/mcp/open-workbenches.ts'),

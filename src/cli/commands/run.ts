@@ -51,8 +51,7 @@ export function addRunCommand(program: Command, context: CommandContext): void {
     .option('--memory <size>', 'most memory, such as 256m or 1g')
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, args: string[], options: RunOptions) => {
-      const { config, origins } = await readSettings(options);
-      context.outcome.debug = config.logLevel === 'debug';
+      const { config, origins } = await readSettings(options, context.outcome);
       const { runOnce } = await import('../run-once.ts');
       // The log of a single run is for those who ask for it; the program's own output has the terminal.
       const logLevel = origins['logLevel'] === 'default' ? 'error' : config.logLevel;

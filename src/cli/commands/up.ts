@@ -32,8 +32,7 @@ export function addUpCommand(program: Command, { terminal, outcome }: CommandCon
     .option('--json', 'print one JSON object when ready')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { config } = await readSettings(options);
-      outcome.debug = config.logLevel === 'debug';
+      const { config } = await readSettings(options, outcome);
       const [{ serve }, { makeLog }] = await Promise.all([
         import('../../app/serve.ts'),
         import('../../app/make-log.ts'),

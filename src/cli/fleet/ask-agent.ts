@@ -16,8 +16,7 @@ export interface Asking extends CommandContext {
 /** Asks the agent of this repository, in a cell as workers have them. Ctrl-C ends the agent and removes the cell. */
 export async function askAgent(asking: Asking, prompt: string): Promise<AgentReply> {
   const { planning, options, terminal, outcome, onProgress } = asking;
-  const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
-  outcome.debug = config.logLevel === 'debug';
+  const { config } = await readSettings({ config: options.config }, outcome);
   const [{ askAgentOnce }, { fleetMachine }] = await Promise.all([
     import('../../fleet/planning/ask-agent-once.ts'),
     import('../../app/fleet/fleet-machine.ts'),

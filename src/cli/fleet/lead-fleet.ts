@@ -1,4 +1,3 @@
-import type { FleetMode } from '../../fleet/fleet-site.ts';
 import { EXIT_CODES } from '../exit-codes.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import { ProgressLine } from '../progress-line.ts';
@@ -6,19 +5,16 @@ import type { CommandContext } from '../program.ts';
 import { toPrintable } from '../render/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
+import type { AgentOptions } from './agent-options.ts';
 import { describeEvent } from './describe-event.ts';
 import { renderReport } from './render-report.ts';
 
-export interface LeadOptions {
+export interface LeadOptions extends AgentOptions {
   readonly feature?: string;
   readonly workers?: number;
-  readonly mode?: FleetMode | 'auto';
-  readonly driver?: string;
-  readonly autoBuild?: true;
   readonly taskGraph?: string;
   readonly level?: number;
   readonly timeout?: number;
-  readonly config?: string;
   readonly json?: true;
   readonly verbose?: true;
 }
@@ -30,8 +26,7 @@ export async function leadFleet(
   resume: boolean,
 ): Promise<void> {
   const { terminal, outcome: left } = context;
-  const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
-  left.debug = config.logLevel === 'debug';
+  const { config } = await readSettings({ config: options.config }, left);
   const [{ runFleet }, { fleetMachine }, { toFinalReport }] = await Promise.all([
     import('../../fleet/run/run-fleet.ts'),
     import('../../app/fleet/fleet-machine.ts'),

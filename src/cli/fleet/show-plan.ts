@@ -11,10 +11,7 @@ interface PlanOptions extends LeadOptions {
 
 /** `--dry-run` and `--what-if`: reads everything, asks the drivers, changes nothing. */
 export async function showPlan({ terminal, outcome }: CommandContext, options: PlanOptions): Promise<void> {
-  const { config: settings } = await readSettings(
-    options.config === undefined ? {} : { config: options.config },
-  );
-  outcome.debug = settings.logLevel === 'debug';
+  const { config: settings } = await readSettings({ config: options.config }, outcome);
   const [{ prepareFleet, toFleetWish, describeSite }, { fleetMachine }, { planRun, whatIf }] =
     await Promise.all([
       import('../../fleet/run/run-fleet.ts'),

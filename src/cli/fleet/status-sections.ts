@@ -24,7 +24,7 @@ export function renderHead(view: StatusView, paint: Paints): string[] {
     ...(view.remainingMs === undefined ? [] : [`about ${toDurationText(view.remainingMs)} left`]),
   ];
   const facts = [
-    paintRun(view.runState, paint),
+    paint[RUN_COLOURS[view.runState]](view.runState),
     ...(view.mode === undefined ? [] : [`mode ${oneLine(view.mode)}`]),
     ...(orchestrator === undefined ? [] : [`process ${orchestrator.pid}`]),
     ...times,
@@ -35,21 +35,14 @@ export function renderHead(view: StatusView, paint: Paints): string[] {
   ];
 }
 
-function paintRun(runState: StatusView['runState'], paint: Paints): string {
-  switch (runState) {
-    case 'running':
-    case 'complete':
-      return paint.green(runState);
-    case 'failed':
-      return paint.red(runState);
-    case 'stopping':
-    case 'paused':
-    case 'stopped':
-      return paint.yellow(runState);
-    default:
-      return runState satisfies never;
-  }
-}
+const RUN_COLOURS = {
+  running: 'green',
+  complete: 'green',
+  failed: 'red',
+  stopping: 'yellow',
+  paused: 'yellow',
+  stopped: 'yellow',
+} as const satisfies Record<StatusView['runState'], keyof Paints>;
 
 export function renderLevels(levels: readonly LevelView[], paint: Paints): string[] {
   if (levels.length === 0) return [];
@@ -119,32 +112,18 @@ export function renderAttention(attention: StatusView['attention'], paint: Paint
   ]);
 }
 
+const COLOURS: ReadonlyMap<string, 'green' | 'red' | 'yellow' | 'dim'> = new Map([
+  ...['complete', 'ready'].map((status) => [status, 'green'] as const),
+  ...['failed', 'conflict', 'crashed', 'stalled', 'gone'].map((status) => [status, 'red'] as const),
+  ...['blocked', 'paused', 'waiting_retry', 'stopping'].map((status) => [status, 'yellow'] as const),
+  ...['pending', 'todo', 'idle', 'stopped'].map((status) => [status, 'dim'] as const),
+]);
+
 /** Of tasks, workers and levels. */
 export function paintStatus(status: string, paint: Paints): string {
   const text = oneLine(status);
-  switch (status) {
-    case 'complete':
-    case 'ready':
-      return paint.green(text);
-    case 'failed':
-    case 'conflict':
-    case 'crashed':
-    case 'stalled':
-    case 'gone':
-      return paint.red(text);
-    case 'blocked':
-    case 'paused':
-    case 'waiting_retry':
-    case 'stopping':
-      return paint.yellow(text);
-    case 'pending':
-    case 'todo':
-    case 'idle':
-    case 'stopped':
-      return paint.dim(text);
-    default:
-      return text;
-  }
+  const colour = COLOURS.get(status);
+  return colour === undefined ? text : paint[colour](text);
 }
 
 function toLines(rows: readonly (readonly string[])[]): string[] {

@@ -29,8 +29,7 @@ export async function connect(
   options: ConnectionOptions,
   { terminal, outcome }: CommandContext,
 ): Promise<HttpRunnerClient> {
-  const { config } = await readSettings(options.config === undefined ? {} : { config: options.config });
-  outcome.debug = config.logLevel === 'debug';
+  const { config } = await readSettings({ config: options.config }, outcome);
   const { HttpRunnerClient: Client } = await import('../../client/http-runner-client.ts');
   return new Client({
     baseUrl: options.url === undefined ? toUrl(config.host, config.port) : requireUrl(options.url),
