@@ -9,7 +9,7 @@ import {
   WrittenView,
 } from '../wire/run-code.ts';
 import { fileUri } from './run-uris.ts';
-import { addTool, inBoth, type Served } from './tool.ts';
+import { READS, REPLACES, addTool, inBoth, type Served } from './tool.ts';
 
 const FOLDER = 'in the work folder of a session, which is the current folder of its runs';
 
@@ -22,12 +22,7 @@ export function addFileTools(served: Served): void {
     description: `Writes a file ${FOLDER}; one of the same name is replaced. It is gone with the session.`,
     input: WriteFileArguments,
     output: WrittenView,
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: true,
-      openWorldHint: false,
-    },
+    annotations: REPLACES,
     act: async ({ path, content, encoding, session_id: id }) => {
       const workbench = await desk.find(id);
       const bytes = Buffer.from(content, encoding);
@@ -45,7 +40,7 @@ function addReadTools(served: Served): void {
     description: `Reads a file ${FOLDER}. What is not UTF-8 comes as base64.`,
     input: ReadFileArguments,
     output: FileView,
-    annotations: { readOnlyHint: true, openWorldHint: false },
+    annotations: READS,
     act: async ({ path, session_id: id }) => {
       const workbench = await desk.find(id);
       const found = await workbench.files.read(path);
@@ -67,7 +62,7 @@ function addReadTools(served: Served): void {
     description: `Lists a folder ${FOLDER}.`,
     input: ListFilesArguments,
     output: FolderView,
-    annotations: { readOnlyHint: true, openWorldHint: false },
+    annotations: READS,
     act: async ({ path, session_id: id }) => {
       const workbench = await desk.find(id);
       const found = await workbench.files.read(path);

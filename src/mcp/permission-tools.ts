@@ -4,7 +4,7 @@ import { PermissionArguments, PermissionsView, RevokedView, toPermission } from 
 import { OfSessionArguments } from '../wire/run-code.ts';
 import type { Workbench } from '../workbench/api.ts';
 import { ask, canAsk, describePermission, digestOf, isAllowed, readAsked } from './consent.ts';
-import { addTool, inBoth, type Served } from './tool.ts';
+import { READS, REPLACES, addTool, inBoth, type Served } from './tool.ts';
 
 export function addPermissionTools(served: Served): void {
   const { desk } = served;
@@ -18,12 +18,7 @@ export function addPermissionTools(served: Served): void {
     input: PermissionArguments,
     output: PermissionsView,
     // It opens the sandbox: code may then change what it could not reach before, so clients should ask.
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: true,
-      openWorldHint: true,
-    },
+    annotations: { ...REPLACES, openWorldHint: true },
     act: (given, context) => grant(served, given, context),
   });
   addTool(served, {
@@ -32,7 +27,7 @@ export function addPermissionTools(served: Served): void {
     description: 'What the code of a session may reach outside of its sandbox. A new session has none.',
     input: OfSessionArguments,
     output: PermissionsView,
-    annotations: { readOnlyHint: true, openWorldHint: false },
+    annotations: READS,
     act: async ({ session_id: id }) => inBoth(viewOf(await desk.find(id))),
   });
   addTool(served, {
@@ -41,12 +36,7 @@ export function addPermissionTools(served: Served): void {
     description: 'Takes a permission back; name it exactly as list_permissions shows it.',
     input: PermissionArguments,
     output: RevokedView,
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: false,
-      idempotentHint: true,
-      openWorldHint: false,
-    },
+    annotations: { ...REPLACES, destructiveHint: false },
     act: async (given) => {
       const workbench = await desk.find(given.session_id);
       const revoked = workbench.permissions.revoke(toPermission(given));

@@ -23,7 +23,7 @@ import { printable } from './printable.ts';
 import { toRunContent } from './run-content.ts';
 import { toRunReply } from './run-reply.ts';
 import { toRunText } from './run-text.ts';
-import { addTool, type Served, type ToolReply } from './tool.ts';
+import { READS, REPLACES, addTool, type Served, type ToolReply } from './tool.ts';
 
 type RunToolReply = ToolReply & { readonly structured: Reply };
 
@@ -60,7 +60,7 @@ export function addRunTools(served: Served): void {
       `${settings.waitMs}). Runs are known as long as their session.`,
     input: GetRunArguments,
     output: RunReply,
-    annotations: { readOnlyHint: true, openWorldHint: false },
+    annotations: READS,
     act: async (given, context) => {
       const { workbench, run } = await desk.findRun(given.run_id, given.session_id);
       const waitMs = given.wait_ms ?? settings.waitMs;
@@ -74,12 +74,7 @@ export function addRunTools(served: Served): void {
     description: 'Ends a run with everything that it started. The reply has the output until then.',
     input: CancelRunArguments,
     output: RunReply,
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: true,
-      openWorldHint: false,
-    },
+    annotations: REPLACES,
     act: async (given) => {
       const { workbench, run } = await desk.findRun(given.run_id, given.session_id);
       await run.cancel();

@@ -7,7 +7,7 @@ import {
   type SessionView as View,
 } from '../wire/run-code.ts';
 import type { Workbench } from '../workbench/api.ts';
-import { addTool, inBoth, type Served } from './tool.ts';
+import { READS, REPLACES, addTool, inBoth, type Served } from './tool.ts';
 
 export function addSessionTools(served: Served): void {
   const { desk, settings } = served;
@@ -21,12 +21,7 @@ export function addSessionTools(served: Served): void {
       'gone then. The cell is started by the first run.',
     input: NoArguments,
     output: SessionView,
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: false,
-      idempotentHint: false,
-      openWorldHint: false,
-    },
+    annotations: { ...REPLACES, destructiveHint: false, idempotentHint: false },
     act: async () => inBoth(viewOf(await desk.open())),
   });
   addTool(served, {
@@ -35,7 +30,7 @@ export function addSessionTools(served: Served): void {
     description: 'The sessions that live, and until when.',
     input: NoArguments,
     output: SessionsView,
-    annotations: { readOnlyHint: true, openWorldHint: false },
+    annotations: READS,
     act: async () => {
       const workbenches = await desk.workbenches();
       return inBoth({ sessions: workbenches.list(desk.owner).map(viewOf) });
@@ -47,12 +42,7 @@ export function addSessionTools(served: Served): void {
     description: 'Ends a session: its runs, its cell, its files, its permissions. It cannot be brought back.',
     input: OfSessionArguments,
     output: DestroyedView,
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: true,
-      openWorldHint: false,
-    },
+    annotations: REPLACES,
     act: async ({ session_id: id }) => {
       const workbench = await desk.find(id);
       await workbench.close();

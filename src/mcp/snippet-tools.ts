@@ -7,7 +7,7 @@ import {
   SnippetView,
   SnippetsView,
 } from '../wire/snippets.ts';
-import { addTool, inBoth, type Served } from './tool.ts';
+import { READS, REPLACES, addTool, inBoth, type Served } from './tool.ts';
 
 export function addSnippetTools(served: Served): void {
   const { desk } = served;
@@ -19,12 +19,7 @@ export function addSnippetTools(served: Served): void {
       'import it as "snippets/<name>". One of the same name is replaced.',
     input: SaveSnippetArguments,
     output: SnippetView,
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: true,
-      openWorldHint: false,
-    },
+    annotations: REPLACES,
     act: async (given) => {
       const { snippets } = await desk.workbenches();
       const { name, description } = await snippets.save(desk.owner, given);
@@ -37,12 +32,7 @@ export function addSnippetTools(served: Served): void {
     description: 'Removes a saved snippet for good.',
     input: OfSnippetArguments,
     output: RemovedSnippetView,
-    annotations: {
-      readOnlyHint: false,
-      destructiveHint: true,
-      idempotentHint: true,
-      openWorldHint: false,
-    },
+    annotations: REPLACES,
     act: async ({ name }) => {
       const { snippets } = await desk.workbenches();
       await snippets.remove(desk.owner, name);
@@ -60,7 +50,7 @@ function addReadingTools(served: Served): void {
     description: 'The saved snippets and what they do.',
     input: NoArguments,
     output: SnippetsView,
-    annotations: { readOnlyHint: true, openWorldHint: false },
+    annotations: READS,
     act: async () => {
       const { snippets } = await desk.workbenches();
       const found = await snippets.list(desk.owner);
@@ -73,7 +63,7 @@ function addReadingTools(served: Served): void {
     description: 'The code of a saved snippet.',
     input: OfSnippetArguments,
     output: SnippetCodeView,
-    annotations: { readOnlyHint: true, openWorldHint: false },
+    annotations: READS,
     act: async ({ name }) => {
       const { snippets } = await desk.workbenches();
       const { description, code } = await snippets.get(desk.owner, name);

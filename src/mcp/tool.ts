@@ -54,6 +54,15 @@ interface Tool<Input extends z.ZodObject, Output extends z.ZodObject> {
   ): Promise<(ToolReply & { readonly structured: z.input<Output> }) | InputRequiredResult>;
 }
 
+/** What tools tell clients of themselves, before they are called. */
+export const READS: ToolAnnotations = { readOnlyHint: true, openWorldHint: false };
+export const REPLACES: ToolAnnotations = {
+  readOnlyHint: false,
+  destructiveHint: true,
+  idempotentHint: true,
+  openWorldHint: false,
+};
+
 /** Adds a tool whose failures are replies that a model can act upon. */
 export function addTool<Input extends z.ZodObject, Output extends z.ZodObject>(
   { server, log }: Served,
