@@ -11,6 +11,7 @@ import {
 import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import { AgentLink } from '../agent/agent-link.ts';
+import { KnownCell } from '../known-cell.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import { isNameTaken, isServicesDown, toServicesDown, toStartError } from './cli-words.ts';
 
@@ -34,10 +35,11 @@ export interface AppleCellParts {
  * A container whose PID 1 is the agent. One call of the CLI carries everything; no other is needed to run. It does not
  * last: its input ends with the call that started it, and nothing can be attached to it again.
  */
-export class AppleCell implements Cell {
+export class AppleCell extends KnownCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
-  readonly gone: Promise<void>;
+  readonly #gone = Promise.withResolvers<void>();
+  readonly gone = this.#gone.promise;
   readonly #parts: AppleCellParts;
   readonly #link: AgentLink;
   readonly #places: Places;
@@ -45,13 +47,12 @@ export class AppleCell implements Cell {
   #heard = 0;
   #isReady = false;
   #removal: Promise<void> | undefined;
-  #markGone: () => void = () => {};
 
   constructor(parts: AppleCellParts) {
+    super({ ...parts, name: parts.spec.name });
     this.#parts = parts;
     const { call, spec } = parts;
     this.#places = withFolders(PLACES, spec.folders);
-    this.gone = new Promise((resolve) => (this.#markGone = resolve));
     this.#link = new AgentLink({
       cellName: spec.name,
       write: (bytes) => void call.stdin.write(bytes),
@@ -68,18 +69,6 @@ export class AppleCell implements Cell {
       spec.main === undefined
         ? undefined
         : this.#link.start(fillRequest(spec.main, this.#places, {}), { alone: true });
-  }
-
-  get id(): string {
-    return this.#parts.id;
-  }
-
-  get name(): string {
-    return this.#parts.spec.name;
-  }
-
-  get isolation(): Isolation {
-    return this.#parts.isolation;
   }
 
   /** Resolves when the agent has said that it is there. */
@@ -102,7 +91,7 @@ export class AppleCell implements Cell {
   #hungUp(words: string): void {
     this.#link.close(this.#toEnd(words));
     // SECURITY: a container that had the name before is somebody else's.
-    if (!this.#isReady && isNameTaken(words)) this.#removal ??= Promise.resolve(this.#markGone());
+    if (!this.#isReady && isNameTaken(words)) this.#removal ??= Promise.resolve(this.#gone.resolve());
     this.#remove().catch(() => {});
   }
 
@@ -128,7 +117,7 @@ export class AppleCell implements Cell {
       // Only now: killed before, it would leave the container running.
       if (call.exitCode === null && call.signalCode === null) call.kill('SIGKILL');
       for (const stream of [call.stdin, call.stdout, call.stderr]) stream.destroy();
-      this.#markGone();
+      this.#gone.resolve();
     });
     return this.#removal;
   }

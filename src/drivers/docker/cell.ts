@@ -12,6 +12,7 @@ import {
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
+import { KnownCell } from '../known-cell.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import { listen } from './attached-stream.ts';
 
@@ -43,10 +44,11 @@ export interface DockerCellParts {
 }
 
 /** A container whose PID 1 is the agent. One connection carries everything; no call of the engine is needed to run. */
-export class DockerCell implements Cell {
+export class DockerCell extends KnownCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
-  readonly gone: Promise<void>;
+  readonly #gone = Promise.withResolvers<void>();
+  readonly gone = this.#gone.promise;
   readonly lasting?: LastingCell;
   readonly limitMemory?: (bytes: number) => Promise<void>;
   readonly freezer: Freezer = { freeze: () => this.#freeze(), thaw: () => this.#thaw() };
@@ -59,10 +61,10 @@ export class DockerCell implements Cell {
   #frozen = false;
   #leftAlone = false;
   #removal: Promise<void> | undefined;
-  #markGone: () => void = () => {};
 
   /** Precondition: the container runs. */
   constructor(parts: DockerCellParts) {
+    super({ ...parts, id: parts.id.slice(0, 12) });
     this.#parts = parts;
     const { name, spec, lasting, limitMemory } = parts;
     if (limitMemory !== undefined) this.limitMemory = limitMemory;
@@ -73,7 +75,6 @@ export class DockerCell implements Cell {
         endAfter: (deadline) => this.#link.endAfter(deadline),
       };
     this.#stream = parts.stream;
-    this.gone = new Promise((resolve) => (this.#markGone = resolve));
     this.#link = new AgentLink({
       cellName: name,
       write: (bytes) => void this.#stream.write(bytes),
@@ -122,18 +123,6 @@ export class DockerCell implements Cell {
       return;
     }
     this.#asked = 0;
-  }
-
-  get id(): string {
-    return this.#parts.id.slice(0, 12);
-  }
-
-  get name(): string {
-    return this.#parts.name;
-  }
-
-  get isolation(): Isolation {
-    return this.#parts.isolation;
   }
 
   /** Resolves when the agent has said that it is there. */
@@ -193,7 +182,7 @@ export class DockerCell implements Cell {
   #remove(): Promise<void> {
     this.#removal ??= this.#parts.remove().finally(() => {
       this.#stream.destroy();
-      this.#markGone();
+      this.#gone.resolve();
     });
     return this.#removal;
   }

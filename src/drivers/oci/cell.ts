@@ -12,6 +12,7 @@ import {
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
+import { KnownCell } from '../known-cell.ts';
 import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import type { CellCgroup } from './cgroup.ts';
 import type { Channel } from './channel.ts';
@@ -37,7 +38,7 @@ export interface OciCellParts {
 }
 
 /** A container whose runtime process stays with it; when that process has ended, nothing of the cell runs. */
-export class OciCell implements Cell {
+export class OciCell extends KnownCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
   readonly main: Exec | undefined;
   readonly gone: Promise<void>;
@@ -54,6 +55,7 @@ export class OciCell implements Cell {
   #leftAlone = false;
 
   constructor(parts: OciCellParts) {
+    super({ ...parts, name: parts.spec.name });
     this.#parts = parts;
     const { channel, cgroup, spec } = parts;
     if (cgroup !== undefined)
@@ -102,18 +104,6 @@ export class OciCell implements Cell {
   /** Resolves when the cell can take commands. */
   async ready(): Promise<void> {
     await this.#link?.untilReady();
-  }
-
-  get id(): string {
-    return this.#parts.id;
-  }
-
-  get name(): string {
-    return this.#parts.spec.name;
-  }
-
-  get isolation(): Isolation {
-    return this.#parts.isolation;
   }
 
   async #live(): Promise<void> {

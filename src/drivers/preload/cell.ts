@@ -1,9 +1,10 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Cell, CellUsage, Isolation } from '../../core/cell.ts';
+import type { CellUsage } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import type { Limits } from '../../core/limits.ts';
+import { HostCell, type HostCellParts } from '../process/host-cell.ts';
 import { Command, startProcess, type Launch, type LaunchedProcess } from './command.ts';
 import { signalGroup, startOf } from './process-group.ts';
 
@@ -20,25 +21,18 @@ export interface PlannedCommand {
   readonly touched: string | undefined;
 }
 
-export interface PreloadCellParts {
-  readonly id: string;
-  readonly name: string;
+export interface PreloadCellParts extends HostCellParts {
   /** Holds the workdir and what we note about the cell. */
   readonly directory: string;
-  readonly workdir: string;
   readonly limits: Limits;
-  readonly isolation: Isolation;
   plan(request: ExecRequest): PlannedCommand;
   /** Started before there is a plan for it, so that a command does not wait for it to boot. */
   readonly launcher: Omit<Launch, 'plan'> | undefined;
-  readonly main: ExecRequest | undefined;
-  cleanUp(): Promise<void>;
 }
 
 /** A folder of the host, and commands with walls around each of them. */
-export class PreloadCell implements Cell {
+export class PreloadCell extends HostCell {
   readonly main: Exec | undefined;
-  readonly gone: Promise<void>;
   readonly limitMemory = (bytes: number): Promise<void> => {
     this.#memoryBytes = bytes;
     return Promise.resolve();
@@ -47,38 +41,20 @@ export class PreloadCell implements Cell {
   readonly #running = new Set<Command>();
   #memoryBytes: number;
   #cpuMs = 0;
-  #markGone: () => void = () => {};
-  #disposing: Promise<void> | undefined;
   #spare: LaunchedProcess | undefined;
 
   constructor(parts: PreloadCellParts) {
+    super(parts);
     this.#parts = parts;
     this.#memoryBytes = parts.limits.memoryBytes;
-    this.gone = new Promise((resolve) => (this.#markGone = resolve));
     mkdirSync(join(parts.directory, GROUPS));
     this.main = parts.main === undefined ? undefined : this.#start(parts.main, () => void this.dispose());
     if (parts.main === undefined) this.#keepSpare();
   }
 
-  get id(): string {
-    return this.#parts.id;
-  }
-
-  get name(): string {
-    return this.#parts.name;
-  }
-
-  get workdir(): string {
-    return this.#parts.workdir;
-  }
-
-  get isolation(): Isolation {
-    return this.#parts.isolation;
-  }
-
   // oxlint-disable-next-line typescript/require-await -- what is thrown while planning must be a rejection
   async exec(request: ExecRequest): Promise<Exec> {
-    if (this.#disposing !== undefined) throw new HotcellError('CELL_LOST', 'the cell has ended');
+    if (this.isEnding) throw new HotcellError('CELL_LOST', 'the cell has ended');
     return this.#start(request, () => this.#keepSpare());
   }
 
@@ -115,7 +91,7 @@ export class PreloadCell implements Cell {
   #keepSpare(): void {
     const { launcher } = this.#parts;
     if (launcher === undefined || this.main !== undefined) return;
-    if (this.#spare !== undefined || this.#disposing !== undefined) return;
+    if (this.#spare !== undefined || this.isEnding) return;
     this.#spare = this.#startNoted(launcher);
     // A command that takes it hears of its failure, too.
     this.#spare.on('error', () => {});
@@ -142,12 +118,7 @@ export class PreloadCell implements Cell {
     });
   }
 
-  dispose(): Promise<void> {
-    this.#disposing ??= this.#endAll();
-    return this.#disposing;
-  }
-
-  async #endAll(): Promise<void> {
+  protected async endAll(): Promise<void> {
     const running = [...this.#running];
     await Promise.all(
       running.map(async (command) => {
@@ -156,7 +127,5 @@ export class PreloadCell implements Cell {
       }),
     );
     if (this.#spare?.pid !== undefined) signalGroup(this.#spare.pid, 'SIGKILL');
-    await this.#parts.cleanUp();
-    this.#markGone();
   }
 }

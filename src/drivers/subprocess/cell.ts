@@ -1,54 +1,30 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
-import type { Cell, CellUsage, Isolation } from '../../core/cell.ts';
+import type { CellUsage } from '../../core/cell.ts';
 import type { Exec, ExecRequest, Usage } from '../../core/exec.ts';
 import { ChildExec } from '../process/child-exec.ts';
+import { HostCell, type HostCellParts } from '../process/host-cell.ts';
 import { MARK, killMarked, terminateMarked } from '../process/marked-processes.ts';
 
 /** Nobody counts for plain processes. */
 const UNKNOWN_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
 
-export interface SubprocessCellParts {
-  readonly id: string;
-  readonly name: string;
-  readonly workdir: string;
-  readonly isolation: Isolation;
+export interface SubprocessCellParts extends HostCellParts {
   /** Value of the environment variable by which the cell's processes are found. */
   readonly mark: string;
   fill(request: ExecRequest): ExecRequest;
-  readonly main: ExecRequest | undefined;
-  cleanUp(): Promise<void>;
 }
 
 /** A folder and some processes that carry a mark. */
-export class SubprocessCell implements Cell {
+export class SubprocessCell extends HostCell {
   readonly main: Exec | undefined;
-  readonly gone: Promise<void>;
   readonly #parts: SubprocessCellParts;
-  #markGone: () => void = () => {};
-  #disposing: Promise<void> | undefined;
   #execs = 0;
 
   constructor(parts: SubprocessCellParts) {
+    super(parts);
     this.#parts = parts;
-    this.gone = new Promise((resolve) => (this.#markGone = resolve));
     this.main = parts.main === undefined ? undefined : this.#start(parts.main, () => void this.dispose());
-  }
-
-  get id(): string {
-    return this.#parts.id;
-  }
-
-  get name(): string {
-    return this.#parts.name;
-  }
-
-  get workdir(): string {
-    return this.#parts.workdir;
-  }
-
-  get isolation(): Isolation {
-    return this.#parts.isolation;
   }
 
   async exec(request: ExecRequest): Promise<Exec> {
@@ -79,15 +55,8 @@ export class SubprocessCell implements Cell {
     return Promise.resolve({ cpuMs: 0, memoryBytes: undefined, processes: undefined });
   }
 
-  dispose(): Promise<void> {
-    this.#disposing ??= this.#endAll();
-    return this.#disposing;
-  }
-
-  async #endAll(): Promise<void> {
+  protected async endAll(): Promise<void> {
     await killMarked(this.#parts.mark);
-    await this.#parts.cleanUp();
-    this.#markGone();
   }
 }
 
