@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { whole } from '../core/setting-values.ts';
 import { FLEET_MODES } from './fleet-site.ts';
 
 const seconds = (fallback: number) => z.number().min(0).max(1_000_000).default(fallback);
@@ -36,7 +37,7 @@ const AllowedHosts = z.array(z.string().min(1)).default(['api.anthropic.com', 'n
 export const FleetConfig = z.looseObject({
   workers: z
     .looseObject({
-      max_concurrent: z.int().min(1).max(64).default(5).describe('workers unless --workers says otherwise'),
+      max_concurrent: whole(5, { min: 1, max: 64 }).describe('workers unless --workers says otherwise'),
       launcher_type: z
         .enum([...FLEET_MODES, 'auto'])
         .default('auto')
@@ -53,24 +54,18 @@ export const FleetConfig = z.looseObject({
         .max(24 * 60)
         .default(30)
         .describe('longest time of one attempt at a task'),
-      retry_attempts: z.int().min(0).max(100).default(3).describe('attempts after the first one'),
+      retry_attempts: whole(3, { min: 0, max: 100 }).describe('attempts after the first one'),
       backoff_strategy: z.enum(['exponential', 'linear', 'fixed']).default('exponential'),
       backoff_base_seconds: seconds(30),
       backoff_max_seconds: seconds(300),
-      spawn_retry_attempts: z
-        .int()
-        .min(0)
-        .max(100)
-        .default(3)
-        .describe('attempts to start a cell, after the first one'),
+      spawn_retry_attempts: whole(3, { min: 0, max: 100 }).describe(
+        'attempts to start a cell, after the first one',
+      ),
       spawn_backoff_base_seconds: seconds(2),
       spawn_backoff_max_seconds: seconds(30),
-      max_respawn_attempts: z
-        .int()
-        .min(0)
-        .max(1000)
-        .default(5)
-        .describe('new cells for a worker whose cell was lost'),
+      max_respawn_attempts: whole(5, { min: 0, max: 1000 }).describe(
+        'new cells for a worker whose cell was lost',
+      ),
     })
     .prefault({}),
   heartbeat: z
@@ -158,8 +153,8 @@ export const FleetConfig = z.looseObject({
     .looseObject({
       container_memory_limit: Memory,
       container_cpu_limit: z.number().positive().max(1024).default(2),
-      container_processes: z.int().min(16).max(100_000).default(1024),
-      container_open_files: z.int().min(64).max(1_048_576).default(4096),
+      container_processes: whole(1024, { min: 16, max: 100_000 }),
+      container_open_files: whole(4096, { min: 64, max: 1_048_576 }),
       container_tmp: Memory.describe('size of /tmp, which is in memory'),
     })
     .prefault({}),
@@ -175,8 +170,8 @@ export const FleetConfig = z.looseObject({
     .prefault({}),
   ports: z
     .looseObject({
-      range_start: z.int().min(1024).max(65_535).default(49_152),
-      range_end: z.int().min(1024).max(65_535).default(65_535),
+      range_start: whole(49_152, { min: 1024, max: 65_535 }),
+      range_end: whole(65_535, { min: 1024, max: 65_535 }),
     })
     .prefault({}),
   ownership: z

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { Clock } from '../core/clock.ts';
 import { HotcellError } from '../core/errors.ts';
+import { whole } from '../core/setting-values.ts';
 
 const MINUTE_MS = 60_000;
 /** How often a full table may be searched for buckets that nobody needs: a search costs time for each of them. */
@@ -14,7 +15,7 @@ export const RateLimitSettings = z.strictObject({
     .max(1_000_000)
     .default(600)
     .describe('requests per minute that each user may send for each project; 0: no limit'),
-  burst: z.int().min(1).max(1_000_000).default(100).describe('requests that may come at once after a rest'),
+  burst: whole(100, { min: 1, max: 1_000_000 }).describe('requests that may come at once after a rest'),
 });
 export type RateLimitSettings = z.infer<typeof RateLimitSettings>;
 

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { RULE_NAMES } from './command-rules.ts';
 import { RateLimitSettings } from './rate-limit.ts';
 import { TenantSettings } from './tenants.ts';
+import { whole } from '../core/setting-values.ts';
 
 const MiB = 1024 * 1024;
 
@@ -11,12 +12,8 @@ const AuditSettings = z.strictObject({
     .min(1)
     .optional()
     .describe('file for who ran what when, as JSON lines; nothing is recorded unless given'),
-  maxBytes: z
-    .int()
-    .min(64 * 1024)
-    .default(16 * MiB)
-    .describe('size after which a new file is begun'),
-  keep: z.int().min(0).max(1000).default(9).describe('older files that are kept beside it, as .1, .2, …'),
+  maxBytes: whole(16 * MiB, { min: 64 * 1024 }).describe('size after which a new file is begun'),
+  keep: whole(9, { min: 0, max: 1000 }).describe('older files that are kept beside it, as .1, .2, …'),
 });
 export type AuditSettings = z.infer<typeof AuditSettings>;
 

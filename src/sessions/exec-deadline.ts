@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.ts';
-import { LONGEST_TIME_MS } from '../core/limits.ts';
+import { LONGEST_TIME_MS } from '../core/setting-values.ts';
 
 export interface DeadlineParts {
   readonly clock: Clock;

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { LONGEST_TIME_MS } from '../core/limits.ts';
+import { LONGEST_TIME_MS } from '../core/setting-values.ts';
 import { Denial } from './permissions.ts';
 import { ENCODING_PROBLEM, Encoding, PlainText, RelativePath, Text, fitsEncoding } from './text.ts';
 

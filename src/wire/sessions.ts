@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { LONGEST_TIME_MS } from '../core/limits.ts';
+import { LONGEST_TIME_MS } from '../core/setting-values.ts';
 import { HostPattern } from '../core/host-pattern.ts';
 import { RUNTIME_TYPES } from '../core/session-words.ts';
 import { Receipt } from './execute.ts';

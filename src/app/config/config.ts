@@ -2,16 +2,16 @@ import { availableParallelism, totalmem } from 'node:os';
 import * as z from 'zod';
 import { PROMISES } from '../../core/enforcement.ts';
 import { Language, LanguageName } from '../../core/language.ts';
-import { LONGEST_TIME_MS, Limits } from '../../core/limits.ts';
+import { Limits } from '../../core/limits.ts';
 import { DRIVER_NAMES, DRIVER_SETTINGS, describeAuto, driversWith } from '../../drivers/registry.ts';
 import { TenantSettings } from '../../policy/tenants.ts';
 import { STRATEGIES } from '../../pool/strategy.ts';
 import { McpConfig } from './mcp-config.ts';
 import { PackagesConfig } from './packages-config.ts';
 import { SessionConfig } from './session-config.ts';
+import { minutes, time, whole } from '../../core/setting-values.ts';
 
 const MiB = 1024 * 1024;
-const minutes = (count: number): number => count * 60_000;
 
 /** Every setting, once: file, environment and flags are read into this. Unknown keys are refused. */
 export const Config = z.strictObject({
@@ -20,7 +20,7 @@ export const Config = z.strictObject({
     .min(1)
     .default('127.0.0.1')
     .describe('address to listen on; anything but loopback needs apiKey'),
-  port: z.int().min(0).max(65_535).default(8000).describe('port to listen on; 0 picks a free one'),
+  port: whole(8000, { min: 0, max: 65_535 }).describe('port to listen on; 0 picks a free one'),
   apiKey: z.string().min(8).optional().describe('key that callers send as Authorization: Bearer'),
   allowAnonymous: z.boolean().default(false).describe('serve beyond loopback without a key'),
   corsOrigins: z.array(z.url()).default(['http://localhost:3000']).describe('web origins that may call'),
@@ -28,16 +28,8 @@ export const Config = z.strictObject({
     .array(z.string())
     .default([])
     .describe('further host names by which the server may be called'),
-  bodyLimitBytes: z
-    .int()
-    .min(1024)
-    .default(100 * 1024)
-    .describe('largest request body'),
-  outputKeptBytes: z
-    .int()
-    .min(256)
-    .default(10 * 1024)
-    .describe('bytes of each output stream that a reply keeps'),
+  bodyLimitBytes: whole(100 * 1024, { min: 1024 }).describe('largest request body'),
+  outputKeptBytes: whole(10 * 1024, { min: 256 }).describe('bytes of each output stream that a reply keeps'),
   driver: z
     .enum(['auto', ...DRIVER_NAMES])
     .default('auto')
@@ -65,58 +57,27 @@ export const Config = z.strictObject({
   limits: Limits.prefault({}).describe('what one run may use'),
   ceilings: z
     .strictObject({
-      wallTimeMs: z
-        .int()
-        .min(10)
-        .max(LONGEST_TIME_MS)
-        .default(60_000)
-        .describe('most that timeout_ms may ask for'),
-      memoryBytes: z
-        .int()
-        .min(8 * MiB)
-        .default(1024 * MiB)
-        .describe('most that memory_mb may ask for'),
+      wallTimeMs: time(60_000).describe('most that timeout_ms may ask for'),
+      memoryBytes: whole(1024 * MiB, { min: 8 * MiB }).describe('most that memory_mb may ask for'),
     })
     .prefault({})
     .describe('how far a request may raise its own limits'),
   pool: z
     .strictObject({
-      size: z.int().min(0).max(1000).default(4).describe('booted cells kept ready per language'),
+      size: whole(4, { min: 0, max: 1000 }).describe('booted cells kept ready per language'),
       running: z
         .int()
         .min(1)
         .max(10_000)
         .default(Math.max(4, Math.min(64, Math.floor(totalmem() / 2 / (256 * MiB)))))
         .describe('runs at once, all languages together'),
-      queue: z
-        .int()
-        .min(0)
-        .max(100_000)
-        .default(256)
-        .describe('runs that may wait for their turn before 429'),
-      booting: z
-        .int()
-        .min(1)
-        .max(256)
-        .default(availableParallelism())
-        .describe('cells that boot at the same time'),
-      memoryBytes: z
-        .int()
-        .min(0)
-        .default(512 * MiB)
-        .describe('memory that waiting cells may hold together'),
-      idleMs: z
-        .int()
-        .min(10)
-        .max(LONGEST_TIME_MS)
-        .default(minutes(30))
-        .describe('idle time after which the cells of a language are removed'),
-      idleCheckMs: z
-        .int()
-        .min(10)
-        .max(LONGEST_TIME_MS)
-        .default(minutes(5))
-        .describe('how often that is checked'),
+      queue: whole(256, { min: 0, max: 100_000 }).describe('runs that may wait for their turn before 429'),
+      booting: whole(availableParallelism(), { min: 1, max: 256 }).describe(
+        'cells that boot at the same time',
+      ),
+      memoryBytes: whole(512 * MiB, { min: 0 }).describe('memory that waiting cells may hold together'),
+      idleMs: time(minutes(30)).describe('idle time after which the cells of a language are removed'),
+      idleCheckMs: time(minutes(5)).describe('how often that is checked'),
     })
     .prefault({})
     .describe('the warm pool'),

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { EXECUTION_MODES } from '../../workbench/api.ts';
 import { WorkbenchSettings } from '../../workbench/settings.ts';
+import { whole } from '../../core/setting-values.ts';
 
 const MiB = 1024 * 1024;
 
@@ -13,20 +14,11 @@ export const McpConfig = z.strictObject({
     .describe(
       'preload: a confined process of this machine for every run; container: a cell of the driver for every session; EXECUTION_MODE says the same',
     ),
-  waitMs: z
-    .int()
-    .min(0)
-    .max(600_000)
-    .default(45_000)
-    .describe(
-      'how long a call waits for the end of a run before it answers "running"; many clients give up after 60 s',
-    ),
+  waitMs: whole(45_000, { min: 0, max: 600_000 }).describe(
+    'how long a call waits for the end of a run before it answers "running"; many clients give up after 60 s',
+  ),
   ...WorkbenchSettings.shape,
-  bodyLimitBytes: z
-    .int()
-    .min(1024)
-    .default(16 * MiB)
-    .describe('largest request body of /mcp'),
+  bodyLimitBytes: whole(16 * MiB, { min: 1024 }).describe('largest request body of /mcp'),
   snippetsDir: z
     .string()
     .min(1)

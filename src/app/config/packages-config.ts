@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { whole } from '../../core/setting-values.ts';
 
 const GiB = 1024 ** 3;
 const LONGEST_AGE_S = 10 * 365 * 24 * 3600;
@@ -10,17 +11,12 @@ export const PackagesConfig = z.strictObject({
     .min(1)
     .optional()
     .describe('where installed packages are kept; otherwise ~/.bun-runner-mcp/packages'),
-  minimumAgeSeconds: z
-    .int()
-    .min(0)
-    .max(LONGEST_AGE_S)
-    .default(0)
-    .describe('versions of npm packages that were released later than this are not installed'),
-  mostBytes: z
-    .int()
-    .min(0)
-    .default(5 * GiB)
-    .describe('disk that packages may take; those that nobody used for longest are removed'),
+  minimumAgeSeconds: whole(0, { min: 0, max: LONGEST_AGE_S }).describe(
+    'versions of npm packages that were released later than this are not installed',
+  ),
+  mostBytes: whole(5 * GiB, { min: 0 }).describe(
+    'disk that packages may take; those that nobody used for longest are removed',
+  ),
   python: z
     .boolean()
     .default(false)

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { POLICY_SETTINGS } from '../../policy/settings.ts';
 import { SessionSettings } from '../../sessions/settings.ts';
+import { whole } from '../../core/setting-values.ts';
 
 const MiB = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60_000;
@@ -15,17 +16,10 @@ export const SessionConfig = z.strictObject({
   enabled: z.boolean().default(true).describe('serve /v1/sessions'),
   ...SessionSettings.shape,
   ...policy,
-  bodyLimitBytes: z
-    .int()
-    .min(1024)
-    .default(64 * MiB)
-    .describe('largest request body with files or input'),
-  keepVolumesMs: z
-    .int()
-    .min(0)
-    .max(LONGEST_KEPT_DAYS * DAY_MS)
-    .default(7 * DAY_MS)
-    .describe('how long the dependencies of a project that nobody uses are kept'),
+  bodyLimitBytes: whole(64 * MiB, { min: 1024 }).describe('largest request body with files or input'),
+  keepVolumesMs: whole(7 * DAY_MS, { min: 0, max: LONGEST_KEPT_DAYS * DAY_MS }).describe(
+    'how long the dependencies of a project that nobody uses are kept',
+  ),
   egress: z
     .strictObject({
       refuse: z.array(Cidr).default([]).describe('further address ranges that nobody may reach'),

@@ -1,0 +1,22 @@
+import * as z from 'zod';
+
+/** Timers of Node cannot wait longer. */
+export const LONGEST_TIME_MS = 2 ** 31 - 1;
+
+interface Bounds {
+  readonly min: number;
+  readonly max?: number;
+}
+
+/** A whole number, such as a count or bytes: what it is unless set, and its bounds. */
+export function whole(usual: number, { min, max }: Bounds): z.ZodDefault<z.ZodInt> {
+  const atLeast = z.int().min(min);
+  return (max === undefined ? atLeast : atLeast.max(max)).default(usual);
+}
+
+/** Milliseconds. */
+export function time(usual: number, { min = 10 }: Partial<Bounds> = {}): z.ZodDefault<z.ZodInt> {
+  return whole(usual, { min, max: LONGEST_TIME_MS });
+}
+
+export const minutes = (count: number): number => count * 60_000;
