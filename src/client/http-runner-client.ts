@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { HeadTail } from '../lib/head-tail.ts';
 import { EgressReply } from '../wire/egress.ts';
 import {
   BackgroundReply,
@@ -22,8 +23,7 @@ import { toArchiveStream } from './archive-stream.ts';
 import { fromBase64, toBase64 } from './base64.ts';
 import type { ClientEvent } from './client-event.ts';
 import { toExecEvents, type FollowOptions } from './exec-events.ts';
-import { HttpTransport, type HttpRequest, type RetryNotice } from './http-transport.ts';
-import { KeptText } from './kept-text.ts';
+import { HttpTransport, type HttpRequest, type TransportOptions } from './http-transport.ts';
 import { openTerminal, type TerminalOptions } from './open-terminal.ts';
 import { USUAL_RETRIES, type RetryPolicy } from './retry-policy.ts';
 import { networkError, RunnerError } from './runner-error.ts';
@@ -47,14 +47,8 @@ const MiB = 1024 * 1024;
 const LONGEST_WAIT_S = 30;
 const STDIN_BYTES = 512 * 1024;
 
-export interface HttpRunnerClientOptions {
-  /** Such as `http://127.0.0.1:8000`. */
-  readonly baseUrl: string;
-  readonly apiKey?: string | undefined;
-  readonly fetch?: typeof fetch | undefined;
+export interface HttpRunnerClientOptions extends Omit<TransportOptions, 'retries'> {
   readonly retries?: Partial<RetryPolicy> | undefined;
-  /** Called before every wait for another attempt. */
-  readonly onRetry?: ((notice: RetryNotice) => void) | undefined;
   /** About how much one request of `sync` carries; less than the server's sessions.bodyLimitBytes. */
   readonly requestBytes?: number | undefined;
   /** How much of each stream `exec` keeps; `execStream` has everything. */
@@ -115,7 +109,7 @@ export class HttpRunnerClient implements IRunnerClient {
   /** Runs a command to its end. Its output is cut in the middle when it is long. */
   async exec(sessionId: string, request: ExecRequest, options: FollowOptions = {}): Promise<ExecOutcome> {
     const limit = this.#options.outputKeptBytes ?? MiB;
-    const kept = { stdout: new KeptText(limit), stderr: new KeptText(limit) };
+    const kept = { stdout: new HeadTail(limit), stderr: new HeadTail(limit) };
     let lostBytes = 0;
     let result: ExecResult | undefined;
     // As a stream, because a connection that says nothing for minutes is cut by somebody on the way.

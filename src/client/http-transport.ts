@@ -23,10 +23,12 @@ export interface RetryNotice {
 }
 
 export interface TransportOptions {
+  /** Such as `http://127.0.0.1:8000`. */
   readonly baseUrl: string;
   readonly apiKey?: string | undefined;
   readonly fetch?: typeof fetch | undefined;
   readonly retries: RetryPolicy;
+  /** Called before every wait for another attempt. */
   readonly onRetry?: ((notice: RetryNotice) => void) | undefined;
 }
 

@@ -11,6 +11,8 @@ export class HeadTail {
   #isHeadClosed = false;
   #tail: Uint8Array[] = [];
   #tailBytes = 0;
+  /** Also of those that are not kept. */
+  #total = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -25,6 +27,7 @@ export class HeadTail {
   }
 
   push(bytes: Uint8Array): void {
+    this.#total += bytes.length;
     const room = this.#headRoom;
     // Copies: the source's buffer may be a large slab that a small kept slice would pin.
     const first = bytes.slice(0, room);
@@ -52,8 +55,8 @@ export class HeadTail {
     this.#isHeadClosed = true;
   }
 
-  /** The text of a stream that had `total` bytes, and how many of them are not in it. */
-  text(total: number): { text: string; cutBytes: number } {
+  /** The text of a stream that had `total` bytes, if more than came here, and how many of them are not in it. */
+  text(total = this.#total): { text: string; cutBytes: number } {
     const head = joinBytes(this.#head);
     const all = joinBytes(this.#tail);
     const tail = all.subarray(Math.max(0, all.length - this.#tailRoom));

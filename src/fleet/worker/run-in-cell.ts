@@ -29,29 +29,9 @@ export async function runInCell(
   options: RunOptions = {},
 ): Promise<RunResult> {
   options.signal?.throwIfAborted();
-  const [stdout, stderr] = [
-    new Kept(options.keptBytes ?? KEPT_BYTES),
-    new Kept(options.keptBytes ?? KEPT_BYTES),
-  ];
+  const { keptBytes = KEPT_BYTES } = options;
+  const [stdout, stderr] = [new HeadTail(keptBytes), new HeadTail(keptBytes)];
   const { outcome, usage } = await runToEnd(cell, request, { graceMs: GRACE_MS, ...options, stdout, stderr });
   const { reason, exitCode } = readOutcome(outcome, usage);
-  return { reason, code: exitCode, stdout: stdout.text(), stderr: stderr.text() };
-}
-
-class Kept {
-  readonly #bytes: HeadTail;
-  #total = 0;
-
-  constructor(limit: number) {
-    this.#bytes = new HeadTail(limit);
-  }
-
-  push(bytes: Uint8Array): void {
-    this.#total += bytes.length;
-    this.#bytes.push(bytes);
-  }
-
-  text(): string {
-    return this.#bytes.text(this.#total).text;
-  }
+  return { reason, code: exitCode, stdout: stdout.text().text, stderr: stderr.text().text };
 }
