@@ -18,7 +18,9 @@ export interface LinkedGitParts {
   readonly worker: number;
   readonly branch: string;
   readonly worktree: string;
+  /** Where the feature is now: the branch begins there if there is none, and a cell knows its history. */
   readonly start: string;
+  /** Of commits that the agent makes itself. */
   readonly author: Author;
 }
 

@@ -8,6 +8,7 @@ import type { BaseStore } from './base-store.ts';
 import { CellGit } from './cell-git.ts';
 import { diffCommits } from './diff-commits.ts';
 import { lineOf, toVariables, type HostGit } from './host-git.ts';
+import type { LinkedGitParts } from './linked-git.ts';
 import { exists, giveTree, removeTree } from './hostile-tree.ts';
 import type { CommitOptions, PlaceGit, RunInCell, Settled, TakenCommits } from './place-git.ts';
 import {
@@ -32,20 +33,11 @@ export interface InsidePaths {
 
 const INSIDE: InsidePaths = { workspace: WORKSPACE_IN_CELL, git: '/git', objects: '/repo/objects' };
 
-export interface SealedGitParts {
-  readonly git: HostGit;
+export interface SealedGitParts extends LinkedGitParts {
   /** One for all workers of the feature. */
   readonly base: BaseStore;
-  readonly feature: string;
-  readonly worker: number;
-  readonly branch: string;
-  readonly worktree: string;
   /** For the private git folder and what belongs to it. */
   readonly folder: string;
-  /** Where the feature is now: the branch begins there if there is none, and the cell knows its history. */
-  readonly start: string;
-  /** Of commits that the agent makes itself. */
-  readonly author: Author;
   readonly inside?: InsidePaths;
 }
 

@@ -12,6 +12,7 @@ import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
 import { fleetPaths } from '../names.ts';
 import { readFleetConfig } from '../read-fleet-config.ts';
+import { toFleetWish } from '../run/run-fleet.ts';
 import { AgentRun } from '../worker/agent-run.ts';
 import { Place } from '../worker/place.ts';
 import type { AgentReply } from './ask-agent.ts';
@@ -47,9 +48,7 @@ export async function askAgentOnce(
     home: machine.home,
     root,
   });
-  const mode = wish.mode ?? config.workers.launcher_type;
-  const driver = wish.driver ?? config.workers.driver;
-  const site = await machine.openSite(config, { mode, driver, autoBuild: wish.autoBuild ?? false }, hooks);
+  const site = await machine.openSite(config, toFleetWish(wish, config), hooks);
   onNote?.(`the agent is asked in mode ${site.mode} (${site.reason})`);
   // Two questions at once must not meet.
   const key = `planner-${randomBytes(4).toString('hex')}`;
@@ -86,7 +85,7 @@ export async function askAgentOnce(
     });
     await placeGit.settle(place.runGit);
     const agent = new AgentRun({ paths, config, site, credentials });
-    const { code, stdout, stderr } = await agent.ask({
+    return await agent.ask({
       place,
       prompt,
       variables: { MAHABHARATHA_FEATURE: feature },
@@ -94,7 +93,6 @@ export async function askAgentOnce(
       keptBytes: ANSWER_BYTES,
       ...(signal === undefined ? {} : { signal }),
     });
-    return { code, stdout, stderr };
   } finally {
     await placeGit.remove();
     await git.attempt(['update-ref', '-d', `refs/heads/${branch}`]);

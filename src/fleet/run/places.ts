@@ -9,7 +9,7 @@ import { copyIgnoredFiles } from '../environment/worktree-files.ts';
 import { findAuthor } from '../git/author.ts';
 import { BaseStore } from '../git/base-store.ts';
 import { lineOf, splitNul } from '../git/host-git.ts';
-import { LinkedGit } from '../git/linked-git.ts';
+import { LinkedGit, type LinkedGitParts } from '../git/linked-git.ts';
 import type { PlaceGit } from '../git/place-git.ts';
 import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
@@ -22,6 +22,8 @@ const GATES = 'gates';
 const GATES_NUMBER = 9999;
 const SETUP_MS = 30 * 60_000;
 const WORDS_KEPT = 500;
+
+type GitWish = Pick<LinkedGitParts, 'worker' | 'branch' | 'worktree' | 'start'> & { readonly key: string };
 
 interface PlaceWish {
   readonly key: string;
@@ -46,11 +48,8 @@ export class FleetPlaces {
   }
 
   async openWorker(worker: number): Promise<Place> {
-    const { paths } = this.#run;
-    const start = await this.#featureHead();
-    const branch = workerBranch(paths.feature, worker);
-    const worktree = workerWorktree(paths, worker);
-    const git = await this.#makeGit({ key: `worker-${worker}`, number: worker, branch, worktree, start });
+    const git = await this.#workerGit(worker, await this.#featureHead());
+    const worktree = workerWorktree(this.#run.paths, worker);
     return this.#open({ key: `worker-${worker}`, name: workerName(worker), git, worktree });
   }
 
@@ -58,18 +57,17 @@ export class FleetPlaces {
   async openGates(commit: string): Promise<Place> {
     await this.closeGates();
     const { feature } = this.#run.paths;
-    const { worktree, branch } = this.#gates();
-    const git = await this.#makeGit({ key: GATES, number: GATES_NUMBER, branch, worktree, start: commit });
+    const { worktree } = this.#gates();
+    const git = await this.#makeGit({ key: GATES, worker: GATES_NUMBER, ...this.#gates(), start: commit });
     return this.#open({ key: GATES, name: `mahabharatha-${GATES}-${feature}`.slice(0, 63), git, worktree });
   }
 
   async closeGates(): Promise<void> {
     const { git } = this.#run;
-    const { worktree, branch } = this.#gates();
-    const place = await this.#makeGit({ key: GATES, number: GATES_NUMBER, branch, worktree, start: '' });
+    const place = await this.#makeGit({ key: GATES, worker: GATES_NUMBER, ...this.#gates(), start: '' });
     await place.remove();
     await rm(this.#furnishedFile(GATES), { force: true });
-    await git.attempt(['update-ref', '-d', `refs/heads/${branch}`]);
+    await git.attempt(['update-ref', '-d', `refs/heads/${this.#gates().branch}`]);
   }
 
   #gates(): { readonly worktree: string; readonly branch: string } {
@@ -82,26 +80,20 @@ export class FleetPlaces {
     return lineOf(await git.run(['rev-parse', '--verify', `refs/heads/${featureBranch(paths.feature)}`]));
   }
 
-  async #makeGit(wish: {
-    readonly key: string;
-    readonly number: number;
-    readonly branch: string;
-    readonly worktree: string;
-    readonly start: string;
-  }): Promise<PlaceGit> {
+  #workerGit(worker: number, start: string): Promise<PlaceGit> {
+    const { paths } = this.#run;
+    const branch = workerBranch(paths.feature, worker);
+    const worktree = workerWorktree(paths, worker);
+    return this.#makeGit({ key: `worker-${worker}`, worker, branch, worktree, start });
+  }
+
+  async #makeGit({ key, ...wish }: GitWish): Promise<PlaceGit> {
     const { git, paths, site } = this.#run;
-    const parts = {
-      git,
-      feature: paths.feature,
-      worker: wish.number,
-      branch: wish.branch,
-      worktree: wish.worktree,
-      start: wish.start,
-      author: await findAuthor(git, wish.number),
-    };
+    const author = await findAuthor(git, wish.worker);
+    const parts = { ...wish, git, feature: paths.feature, author };
     return site.mode !== 'container'
       ? new LinkedGit(parts)
-      : new SealedGit({ ...parts, base: this.#base, folder: join(paths.cells, wish.key) });
+      : new SealedGit({ ...parts, base: this.#base, folder: join(paths.cells, key) });
   }
 
   async #open({ key, name, git, worktree }: PlaceWish): Promise<Place> {
@@ -238,15 +230,7 @@ export class FleetPlaces {
   async removeAll(): Promise<void> {
     const { paths, workers } = this.#run;
     for (let worker = 0; worker < workers; worker++) {
-      const branch = workerBranch(paths.feature, worker);
-      const worktree = workerWorktree(paths, worker);
-      const git = await this.#makeGit({
-        key: `worker-${worker}`,
-        number: worker,
-        branch,
-        worktree,
-        start: '',
-      });
+      const git = await this.#workerGit(worker, '');
       await git.remove();
       await rm(this.#furnishedFile(`worker-${worker}`), { force: true });
     }

@@ -22,14 +22,14 @@ import type { FleetOutcome } from './fleet-run.ts';
 import { ensureFeatureBranch } from './merge-level.ts';
 import { Orchestrator } from './orchestrator.ts';
 
-export interface FleetOrder {
+/** What was asked for of the wish; the rest is up to the configuration. */
+type AskedSite = { readonly [Name in keyof FleetWish]?: FleetWish[Name] | undefined };
+
+export interface FleetOrder extends AskedSite {
   readonly folder: string;
   readonly feature: string | undefined;
   readonly graph: string | undefined;
   readonly workers: number | undefined;
-  readonly mode: FleetWish['mode'] | undefined;
-  readonly driver: FleetWish['driver'] | undefined;
-  readonly autoBuild: boolean;
   readonly resume: boolean;
   readonly lastLevel: number | undefined;
   readonly signal: AbortSignal;
@@ -60,14 +60,10 @@ export async function prepareFleet(
 }
 
 export function toFleetWish(
-  order: Pick<FleetOrder, 'mode' | 'driver' | 'autoBuild'>,
+  { mode, driver, autoBuild = false }: AskedSite,
   { workers }: FleetConfig,
 ): FleetWish {
-  return {
-    mode: order.mode ?? workers.launcher_type,
-    driver: order.driver ?? workers.driver,
-    autoBuild: order.autoBuild,
-  };
+  return { mode: mode ?? workers.launcher_type, driver: driver ?? workers.driver, autoBuild };
 }
 
 export interface FleetResult {
@@ -83,7 +79,7 @@ export async function runFleet(
   hooks: FleetHooks,
 ): Promise<FleetResult> {
   const prepared = await prepareFleet(order, machine);
-  const { git, paths, config, graph } = prepared;
+  const { git, paths, config } = prepared;
   for (const note of [...prepared.notes, ...prepared.warnings]) hooks.onNote(note);
   await hideFolder(paths.home);
   const store = new StateStore(paths, { onWarning: (text) => hooks.onNote(text) });
@@ -109,28 +105,16 @@ export async function runFleet(
     else await site.reclaim();
     const { mode, reason } = site;
     const graphPath = relative(git.root, prepared.graphPath);
-    const state = await beginState({
-      paths,
-      graph,
-      graphPath,
-      git,
-      store,
-      mode,
-      reason,
-      resume: order.resume,
-    });
+    const { resume } = order;
+    const state = await beginState({ ...prepared, graphPath, store, mode, reason, resume });
     await ensureFeatureBranch(git, paths.feature, state.base_commit ?? 'HEAD');
     const agent = new AgentRun({ paths, config, site, credentials });
     const orchestrator = new Orchestrator({
-      paths,
-      graph,
-      config,
+      ...prepared,
       site,
-      git,
       store,
       agent,
       credentials,
-      workers: prepared.workers,
       variables: kept,
       lastLevel: order.lastLevel,
       signal: order.signal,
