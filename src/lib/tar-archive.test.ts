@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { toTar, toTarHead, toTarTail } from './tar-archive.ts';
+import { toTar, toTarHead } from './tar-archive.ts';
+import { toPadding } from './tar-member.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const file = (path: string, text = '', mode = 0o644) => ({ path, content: bytes(text), mode });
@@ -87,7 +88,7 @@ test('the same files make the same archive', () => {
 test.each([0, 1, 511, 512, 513])('a file of %i bytes may be put before an archive piece by piece', (size) => {
   const content = bytes('x'.repeat(size));
   const head = toTarHead({ path: 'large', mode: 0o644, size });
-  const archive = Buffer.concat([head, content, toTarTail(size), toTar([file('after', 'y')])]);
+  const archive = Buffer.concat([head, content, toPadding(size), toTar([file('after', 'y')])]);
   expect(tar(['-xO', '-f', '-'], archive)).toEqual([`${'x'.repeat(size)}y`]);
   expect(tar(['-t', '-f', '-'], archive)).toEqual(['large', 'after']);
   expect(() => toTarHead({ path: '../x', mode: 0o644, size })).toThrow(RangeError);

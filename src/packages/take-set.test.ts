@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { TAR_END, toPadding, toTarHeader } from '../workspace/tar-member.ts';
+import { TAR_END, toPadding, toTarHeader } from '../lib/tar-member.ts';
 import type { InstallRequest } from './install-request.ts';
 import { NPM } from './npm-ecosystem.ts';
 import { takeSet, type Taking } from './take-set.ts';

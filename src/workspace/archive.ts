@@ -4,7 +4,7 @@ import type { FilesGuest, Reply } from './files-guest.ts';
 import { GuestRefusal } from './guest-refusal.ts';
 import { isName, splitPath, takeText } from './look.ts';
 import { foldersAbove } from './synced-files.ts';
-import { TAR_END, toPadding, toTarHeader } from './tar-member.ts';
+import { TAR_END, toPadding, toTarHeader } from '../lib/tar-member.ts';
 
 /** SECURITY: twice what an honest guest sends at once, with all the headers. */
 const MOST_HELD_BYTES = 4 * 1024 * 1024;

@@ -2,7 +2,8 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { messageOf } from '../../core/errors.ts';
-import { toTarHead, toTarTail } from '../../lib/tar-archive.ts';
+import { toTarHead } from '../../lib/tar-archive.ts';
+import { toPadding } from '../../lib/tar-member.ts';
 import { BuildLog } from '../images/build-log.ts';
 import { toBuildError } from '../images/image-problem.ts';
 import type { BuildAddition } from '../images/image-shelf.ts';
@@ -67,7 +68,7 @@ async function* toContext(recipe: Recipe, addition: BuildAddition | undefined): 
     const { size } = await stat(addition.path);
     yield toTarHead({ path: addition.name, mode: 0o644, size });
     yield* createReadStream(addition.path) as AsyncIterable<Uint8Array>;
-    yield toTarTail(size);
+    yield toPadding(size);
   }
   yield recipe.context;
 }
