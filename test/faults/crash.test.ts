@@ -19,6 +19,9 @@ import {
 } from '../support/live-server.ts';
 import { findTraces, waitFor } from '../support/leftovers.ts';
 import { findCells, type CellProcesses } from '../support/oci-cells.ts';
+import { descendantsOf, signalAll } from '../support/processes.ts';
+import { OCI_FRESH } from '../support/served-by.ts';
+import { ServedSessions } from '../support/session-site.ts';
 import { TestServer, makeStateDirectory, removeFolders } from '../support/server.ts';
 
 /** What is on the host of these instances, their folders apart: those may hold the ones of a living server. */
@@ -156,6 +159,28 @@ describe('kill -9 of cells', () => {
       await stopClean(server);
     },
   );
+});
+
+function killKeepers({ process: { pid = 0 } }: TestServer): number {
+  const keepers = descendantsOf(pid).filter(({ words }) => words.includes('keeper.bash'));
+  signalAll(
+    keepers.map((keeper) => keeper.pid),
+    'SIGKILL',
+  );
+  return keepers.length;
+}
+
+test('[SC-02, CX-16] kill -9 of the helpers that start runtimes: all goes on, and nothing is left', async () => {
+  await using served = await ServedSessions.open({ way: OCI_FRESH });
+  const { server } = served;
+  const before = await served.door().create();
+  await expectServes(server);
+  expect(killKeepers(server)).toBeGreaterThanOrEqual(2);
+  const after = await served.door().create();
+  await Promise.all([before.expectUsable(), after.expectUsable(), expectServes(server)]);
+  // What runs is ended without them, too.
+  killKeepers(server);
+  await Promise.all([before.remove(), expectServes(server)]);
 });
 
 function isParentOf(pid: string, marker: string): boolean {

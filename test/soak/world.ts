@@ -11,7 +11,7 @@ import type { Way } from '../support/served-by.ts';
 import { TestServer, dataDirectoryOf, makeStateDirectory } from '../support/server.ts';
 import { SoakDoor } from './door.ts';
 import { Ledger } from './ledger.ts';
-import { descendantsOf, isAlive, type SeenProcess } from './processes.ts';
+import { descendantsOf, isAlive, type SeenProcess } from '../support/processes.ts';
 import { Troubles } from './troubles.ts';
 
 /** One booted cell per language, so that the next run has to wait for another one often enough. */

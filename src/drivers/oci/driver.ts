@@ -96,6 +96,7 @@ export class OciDriver implements Driver {
     const site = await (spec.lasting === undefined
       ? this.#openSite()
       : this.#openLasting(spec.lasting.keeper));
+    await site.keeper.revive();
     const id = randomBytes(6).toString('hex');
     try {
       return await this.#start(site, id, spec);

@@ -32,34 +32,44 @@ const WORDS_KEPT = 4096;
  * sees no change. It ends with us, also after kill -9, because it waits for the end of its standard input.
  */
 export class Keeper implements AsyncDisposable {
-  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #hidden: HiddenMounts | undefined;
   readonly #logs = new Set<string>();
-  /** What to put before a command that others start, so that it runs where the keeper does. */
-  readonly prefix: readonly string[];
+  #process: ChildProcessWithoutNullStreams;
+  #reviving: Promise<void> | undefined;
+  #closed = false;
 
-  private constructor(child: ChildProcessWithoutNullStreams, prefix: readonly string[]) {
-    this.#process = child;
-    this.prefix = prefix;
-    // What it had not started yet will never come: whoever waits for it learns that.
-    child.on('exit', () => this.#logs.forEach((log) => touchWriteEnd(log)));
-    child.stdin.on('error', () => {});
+  private constructor(hidden: HiddenMounts | undefined, child: ChildProcessWithoutNullStreams) {
+    this.#hidden = hidden;
+    this.#process = this.#follow(child);
   }
 
   static async open(hidden: HiddenMounts | undefined): Promise<Keeper> {
-    const [program = '', ...words] = toCommand(hidden);
-    const child = spawn(program, words, { env: HELPER_ENV, stdio: ['pipe', 'pipe', 'pipe'] });
-    const errors: string[] = [];
-    child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
-    const started = await Promise.race([
-      once(child.stdout, 'data').then(() => true),
-      once(child, 'close').then(() => false),
-      once(child, 'error').then(() => false),
-    ]);
-    if (!started || child.pid === undefined) {
-      throw new HotcellError('DRIVER_UNAVAILABLE', `cannot start the keeper: ${errors.join('').trim()}`);
-    }
-    child.unref();
-    return new Keeper(child, hidden === undefined ? [] : toPrefix(hidden, child.pid));
+    return new Keeper(hidden, await spawnKeeper(hidden));
+  }
+
+  #follow(child: ChildProcessWithoutNullStreams): ChildProcessWithoutNullStreams {
+    // What it had not started yet will never come: whoever waits for it learns that.
+    child.on('exit', () => this.#logs.forEach((log) => touchWriteEnd(log)));
+    child.stdin.on('error', () => {});
+    return child;
+  }
+
+  /** What to put before a command that others start, so that it runs where the keeper does. */
+  async enter(): Promise<readonly string[]> {
+    await this.revive();
+    const { pid } = this.#process;
+    return this.#hidden === undefined || pid === undefined ? [] : toPrefix(this.#hidden, pid);
+  }
+
+  /** One that somebody has killed gets a successor; the runtimes that it has started do not need it. */
+  async revive(): Promise<void> {
+    if (!this.ended || this.#closed) return;
+    this.#reviving ??= spawnKeeper(this.#hidden)
+      .then((child) => {
+        this.#process = this.#follow(child);
+      })
+      .finally(() => (this.#reviving = undefined));
+    await this.#reviving;
   }
 
   /** `log` is a FIFO that nobody else uses. */
@@ -98,12 +108,31 @@ export class Keeper implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    await this.#reviving?.catch(() => {});
     if (this.ended) return;
     const closed = once(this.#process, 'close');
     this.#process.ref();
     this.#process.kill('SIGKILL');
     await closed;
   }
+}
+
+async function spawnKeeper(hidden: HiddenMounts | undefined): Promise<ChildProcessWithoutNullStreams> {
+  const [program = '', ...words] = toCommand(hidden);
+  const child = spawn(program, words, { env: HELPER_ENV, stdio: ['pipe', 'pipe', 'pipe'] });
+  const errors: string[] = [];
+  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
+  const started = await Promise.race([
+    once(child.stdout, 'data').then(() => true),
+    once(child, 'close').then(() => false),
+    once(child, 'error').then(() => false),
+  ]);
+  if (!started || child.pid === undefined) {
+    throw new HotcellError('DRIVER_UNAVAILABLE', `cannot start the keeper: ${errors.join('').trim()}`);
+  }
+  child.unref();
+  return child;
 }
 
 function toCommand(hidden: HiddenMounts | undefined): string[] {

@@ -23,7 +23,7 @@ function makeCli(
   return new RuntimeCli({
     runtime: { name, path: join(folder, 'runtime'), label: name },
     stateDirectory: join(folder, 'state'),
-    prefix: options.prefix ?? [],
+    enter: () => Promise.resolve(options.prefix ?? []),
     cgroups: options.cgroups ?? true,
   });
 }

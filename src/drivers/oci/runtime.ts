@@ -54,25 +54,21 @@ export function toContainerIds(entries: readonly string[]): string[] {
 /** The command line of an OCI runtime with its own state folder. */
 export class RuntimeCli {
   readonly traits: RuntimeTraits;
-  readonly #program: string;
-  readonly #flags: readonly string[];
-  readonly #inPlace: readonly string[];
+  readonly #enter: () => Promise<readonly string[]>;
+  readonly #words: readonly string[];
   readonly #stateDirectory: string;
 
   constructor(options: {
     runtime: FoundRuntime;
     stateDirectory: string;
     /** Put before every command that we start ourselves: the way to where the keeper is. */
-    prefix: readonly string[];
+    enter: () => Promise<readonly string[]>;
     cgroups: boolean;
   }) {
     const { runtime, stateDirectory } = options;
-    const [program, ...rest] = [...options.prefix, runtime.path];
     this.traits = toTraits(runtime.name);
-    this.#program = program;
-    const flags = ['--root', stateDirectory, ...globalFlags(runtime.name, options.cgroups)];
-    this.#flags = [...rest, ...flags];
-    this.#inPlace = [runtime.path, ...flags];
+    this.#enter = options.enter;
+    this.#words = [runtime.path, '--root', stateDirectory, ...globalFlags(runtime.name, options.cgroups)];
     this.#stateDirectory = stateDirectory;
   }
 
@@ -82,23 +78,28 @@ export class RuntimeCli {
    */
   toRunWords(id: string, bundle: string, { shared }: { readonly shared: boolean }): string[] {
     const flags = shared && this.traits.ownKernel ? ['--file-access-mounts=shared'] : [];
-    return [...this.#inPlace, ...flags, 'run', '--bundle', bundle, id];
+    return [...this.#words, ...flags, 'run', '--bundle', bundle, id];
   }
 
   kill(id: string): Promise<CommandResult> {
-    return runCommand([this.#program, ...this.#flags, 'kill', id, 'KILL']);
+    return this.#call(['kill', id, 'KILL']);
   }
 
   pause(id: string): Promise<CommandResult> {
-    return runCommand([this.#program, ...this.#flags, 'pause', id]);
+    return this.#call(['pause', id]);
   }
 
   resume(id: string): Promise<CommandResult> {
-    return runCommand([this.#program, ...this.#flags, 'resume', id]);
+    return this.#call(['resume', id]);
   }
 
   delete(id: string): Promise<CommandResult> {
-    return runCommand([this.#program, ...this.#flags, 'delete', '--force', id], { timeoutMs: 20_000 });
+    return this.#call(['delete', '--force', id], { timeoutMs: 20_000 });
+  }
+
+  async #call(words: readonly string[], options?: Parameters<typeof runCommand>[1]): Promise<CommandResult> {
+    const [program = '', ...rest] = [...(await this.#enter()), ...this.#words, ...words];
+    return runCommand([program, ...rest], options);
   }
 
   /** Does the runtime still have a record of this container? */

@@ -97,14 +97,14 @@ export function toCli(host: OciHost, instance: Instance, keeper: Keeper): Runtim
   return new RuntimeCli({
     runtime: host.runtime,
     stateDirectory: runtimeDirectoryOf(instance),
-    prefix: keeper.prefix,
+    enter: () => keeper.enter(),
     cgroups: host.cgroups.version !== 'none',
   });
 }
 
-/** Somebody removed the folder or killed the keeper: no cell can be made here any more. */
+/** Somebody removed the folder: no cell can be made here any more. */
 export function isBroken(site: OciSite): boolean {
-  return site.keeper.ended || !existsSync(site.rootfs.path);
+  return !existsSync(site.rootfs.path);
 }
 
 function watchFor(directory: string, onVanished: () => void): FSWatcher {

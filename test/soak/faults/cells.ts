@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { instancesOf } from '../../support/footprint.ts';
 import { findCells, type CellProcesses } from '../../support/oci-cells.ts';
 import { choose } from '../acts/act.ts';
-import { descendantsOf, signalAll } from '../processes.ts';
+import { descendantsOf, signalAll } from '../../support/processes.ts';
 import type { World } from '../world.ts';
 import type { Harm } from './fault.ts';
 
