@@ -3,6 +3,8 @@ import { join } from 'node:path';
 
 /** The runtime that stays with a cell, and the first process of the cell itself, as pids of the host. */
 export interface CellProcesses {
+  /** Where its bundle is. */
+  readonly folder: string;
   readonly runtime: number;
   readonly init: number;
 }
@@ -20,7 +22,13 @@ export function findCells(stateDirectory: string, instance: string): CellProcess
     );
     return runtime === undefined || init === undefined
       ? []
-      : [{ runtime: Number(runtime), init: Number(init) }];
+      : [
+          {
+            folder: join(stateDirectory, instance, 'cells', id),
+            runtime: Number(runtime),
+            init: Number(init),
+          },
+        ];
   });
 }
 

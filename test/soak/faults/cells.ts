@@ -1,11 +1,14 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { instancesOf } from '../../support/footprint.ts';
+import { waitFor } from '../../support/leftovers.ts';
 import { findCells, type CellProcesses } from '../../support/oci-cells.ts';
 import { choose } from '../acts/act.ts';
 import { descendantsOf, signalAll } from '../../support/processes.ts';
 import type { World } from '../world.ts';
 import type { Harm } from './fault.ts';
 
+const NOTICED_MS = 60_000;
 const SHORTEST_FREEZE_MS = 100;
 const MORE_FREEZE_MS = 900;
 
@@ -16,20 +19,27 @@ function cellsOf({ stateDirectory }: World, which: 'short' | 'lasting'): CellPro
     .flatMap((id) => findCells(stateDirectory, id));
 }
 
-function killOne(cells: readonly CellProcesses[], which: keyof CellProcesses, dice: number): void {
+async function killOne(
+  cells: readonly CellProcesses[],
+  which: 'init' | 'runtime',
+  dice: number,
+): Promise<void> {
   // There is none while the server boots.
-  if (cells.length > 0) signalAll([choose(cells, dice)[which]], 'SIGKILL');
+  if (cells.length === 0) return;
+  const cell = choose(cells, dice);
+  signalAll([cell[which]], 'SIGKILL');
+  // With the first process of a cell the kernel ends all others, and the server has to notice.
+  if (which === 'init') await waitFor('the server has noticed', () => !existsSync(cell.folder), NOTICED_MS);
 }
 
-/** With the first process of a cell the kernel ends all others. */
 export const killInit: Harm = async (world, { dice }) => {
   await world.up();
-  killOne(cellsOf(world, 'short'), 'init', dice);
+  await killOne(cellsOf(world, 'short'), 'init', dice);
 };
 
 export const killRuntime: Harm = async (world, { dice }) => {
   await world.up();
-  killOne(cellsOf(world, 'short'), 'runtime', dice);
+  await killOne(cellsOf(world, 'short'), 'runtime', dice);
 };
 
 /** As an operator or the kernel might: the session is over, its files are not. */
@@ -37,7 +47,7 @@ export const killSession: Harm = async (world, { dice }) => {
   await world.up();
   const cells = cellsOf(world, 'lasting');
   world.ledger.allowLosses(Math.min(1, cells.length));
-  killOne(cells, 'init', dice);
+  await killOne(cells, 'init', dice);
 };
 
 /** The helpers that start runtimes. */
