@@ -57,12 +57,12 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   const strategy = toStrategy(config, driver.traits);
   const reclaim = async (): Promise<void> => {
     const reclaimed = await driver.reclaim();
-    if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'removed what a dead server left behind');
+    if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'cells reclaimed');
   };
   await reclaim();
   // Again soon, and then now and then: an engine may finish what a server asked for after that server died.
   const reclaimAgain = (): void => {
-    reclaim().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'clean-up failed'));
+    reclaim().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'cell reclaim failed'));
   };
   const secondLook = setTimeout(reclaimAgain, SECOND_LOOK_MS).unref();
   const stopReclaiming = SYSTEM_CLOCK.every(config.pool.idleCheckMs, reclaimAgain);
@@ -117,7 +117,7 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
   hooks.onProgress(`booting cells with ${probe.runtime}`);
   const failed = await pool.start();
   for (const [language, error] of failed)
-    log.warn({ language, error: error.message, hint: error.hint }, 'no cells');
+    log.warn({ language, error: error.message, hint: error.hint }, 'language unavailable');
   const [firstFailure] = failed.values();
   if (firstFailure !== undefined && failed.size === Object.keys(languages).length) {
     await close();

@@ -45,8 +45,7 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
     const dir = await makeDirectory(asked);
     const volumes = openVolumes(config, driver.traits, { dir, log });
     const problem = whyNotOnDisk(driver.traits);
-    if (problem !== undefined)
-      log.info({ problem }, 'workspaces are in memory, and dependencies go with their session');
+    if (problem !== undefined) log.info({ problem }, 'workspaces kept in memory');
     const sessions = await KeptSessions.open({
       settings,
       dir,
@@ -82,7 +81,7 @@ export async function openSessions(config: Config, driver: Driver, log: Log): Pr
     const { code, message, hint } = toHotcellError(error);
     // Served without its sessions, nobody would see that this is the wrong version.
     if (code === 'DATA_TOO_NEW') throw error;
-    log.warn({ dir: asked, error: message, hint }, 'no sessions');
+    log.warn({ dir: asked, error: message, hint }, 'sessions unavailable');
     return without(message);
   }
 }

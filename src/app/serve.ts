@@ -66,14 +66,14 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
   });
 
   const signal = await stop;
-  log.info({ signal }, 'stopping');
+  log.info({ signal }, 'server stopping');
   // Cells of AI clients go before the driver that made them.
   const close = async (): Promise<void> => {
     await mcp?.close();
     await engine.close();
   };
   await Promise.all([server.close(), close()]);
-  log.info({}, 'stopped');
+  log.info({}, 'server stopped');
   return 0;
 }
 

@@ -63,9 +63,9 @@ test.each([
   expect(lines.filter(isJson)).toEqual([]);
   expect(lines).toEqual(
     expect.arrayContaining([
-      expect.stringMatching(/^hotcell: debug: request method=GET route=unknown status=404 ms=/),
-      expect.stringMatching(/^(\^C)?hotcell: stopping signal=SIGINT$/),
-      'hotcell: stopped',
+      expect.stringMatching(/^hotcell: debug: request served method=GET route=unknown status=404 ms=/),
+      expect.stringMatching(/^(\^C)?hotcell: server stopping signal=SIGINT$/),
+      'hotcell: server stopped',
     ]),
   );
   // What the server is, is told once.
@@ -78,9 +78,9 @@ test('a terminal gets JSON where the settings say so', async () => {
   const messages = lines.map((line) => line.replace('^C', '')).filter(isJson);
   expect(messages.map((line): unknown => JSON.parse(line))).toEqual(
     expect.arrayContaining([
-      expect.objectContaining({ msg: 'ready', driver: 'subprocess' }),
-      expect.objectContaining({ msg: 'request', status: 404 }),
-      expect.objectContaining({ msg: 'stopped' }),
+      expect.objectContaining({ msg: 'server ready', driver: 'subprocess' }),
+      expect.objectContaining({ msg: 'request served', status: 404 }),
+      expect.objectContaining({ msg: 'server stopped' }),
     ]),
   );
   expect(lines.filter((line) => line.includes('hotcell: stop'))).toEqual([]);

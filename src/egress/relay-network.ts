@@ -61,7 +61,7 @@ export class RelayNetwork extends GatedNetwork {
         const exec = await this.#parts.startHelper(RELAY);
         await egress.serve(exec, () => this.#setReady());
       } catch (error) {
-        log.debug({ error: messageOf(error) }, 'the relay of a cell does not start');
+        log.debug({ error: messageOf(error) }, 'relay start failed');
       }
       if (this.#isClosed) return;
       await new Promise<void>((resolve) => clock.after(AGAIN_MS, resolve));

@@ -56,7 +56,7 @@ export class Relay {
         if (!this.#take(event)) await exec.kill('cancelled');
       }
     } catch (error) {
-      log.debug({ reason: messageOf(error) }, 'an egress relay was lost');
+      log.debug({ reason: messageOf(error) }, 'relay lost');
     }
   }
 
@@ -67,7 +67,7 @@ export class Relay {
       for (const frame of this.#reader.push(event.bytes)) this.#handle(frame);
       return true;
     } catch (error) {
-      this.#parts.log.warn({ reason: messageOf(error) }, 'an egress relay talks nonsense and is ended');
+      this.#parts.log.warn({ reason: messageOf(error) }, 'relay refused');
       this.#closed.resolve(undefined);
       this.#isOver = true;
       return false;

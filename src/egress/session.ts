@@ -184,7 +184,7 @@ export class EgressSession {
     }
     this.#used.add(client);
     serve().catch((error: unknown) => {
-      this.#parts.log.warn({ reason: messageOf(error) }, 'an egress connection failed');
+      this.#parts.log.warn({ reason: messageOf(error) }, 'egress connection failed');
       client.destroy();
     });
   }

@@ -119,7 +119,7 @@ function addHooks(app: FastifyInstance, { log, options }: HttpDependencies, watc
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown';
     const fields = { method: request.method, route, status: reply.statusCode, ms: reply.elapsedTime };
-    log.debug(fields, 'request');
+    log.debug(fields, 'request served');
     // Nobody reads requests from this connection any more, so it must not stay after a refusal.
     if (isTerminalUpgrade(request.raw)) request.raw.socket.destroySoon();
     done();

@@ -141,12 +141,12 @@ test('[CX-19] a request is one debug line without query, headers, body or path',
   expect(server.logLines).toEqual([
     {
       level: 'debug',
-      message: 'request',
+      message: 'request served',
       fields: { method: 'POST', route: '/execute/:language', status: 200, ms: expect.any(Number) },
     },
     {
       level: 'debug',
-      message: 'request',
+      message: 'request served',
       fields: { method: 'GET', route: 'unknown', status: 404, ms: expect.any(Number) },
     },
   ]);

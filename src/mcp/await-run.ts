@@ -22,7 +22,7 @@ export async function awaitRun(run: CodeRun, options: AwaitOptions): Promise<Cod
   const enough = Promise.withResolvers<undefined>();
   const onAbort = (): void => {
     if (cancels)
-      run.cancel().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'cancel failed'));
+      run.cancel().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'run cancel failed'));
     enough.resolve(undefined);
   };
   if (signal.aborted) onAbort();
@@ -56,7 +56,7 @@ function tellProgress(run: CodeRun, context: ServerContext, log: Log): () => voi
     newest = undefined;
     context.mcpReq
       .notify({ method: 'notifications/progress', params: { progressToken, progress, message } })
-      .catch((error: unknown) => log.debug({ error: messageOf(error) }, 'nobody hears the progress'));
+      .catch((error: unknown) => log.debug({ error: messageOf(error) }, 'progress not delivered'));
   };
   const stop = run.watch((next) => {
     const isNewPhase = next.phase !== phase;

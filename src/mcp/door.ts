@@ -56,7 +56,7 @@ export class McpDoor {
   /** Work that nobody waits for but the end of the server. */
   afterwards(work: Promise<void>): void {
     const done = work
-      .catch((error: unknown) => this.log.warn({ error: messageOf(error) }, 'clean-up failed'))
+      .catch((error: unknown) => this.log.warn({ error: messageOf(error) }, 'workbench close failed'))
       .finally(() => this.#afterwards.delete(done));
     this.#afterwards.add(done);
   }

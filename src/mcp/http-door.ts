@@ -40,7 +40,7 @@ export class McpHttpDoor {
     try {
       await this.#route(admitted);
     } catch (error) {
-      this.#door.log.error({ error: messageOf(error) }, 'a request of MCP failed');
+      this.#door.log.error({ error: messageOf(error) }, 'mcp request failed');
       answerProblem(admitted.response, { status: 500, code: -32_603, message: 'Internal error' });
     }
   }
@@ -67,7 +67,7 @@ export class McpHttpDoor {
   }
 
   #report(error: Error): void {
-    this.#door.log.debug({ error: error.message }, 'a request of MCP was refused');
+    this.#door.log.debug({ error: error.message }, 'mcp request refused');
   }
 }
 

@@ -51,7 +51,7 @@ export function makeServed(desk: Desk, parts: ServerParts): Served {
     },
   );
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- It has no other way.
-  server.server.onerror = (error) => log.debug({ error: error.message }, 'a message could not be served');
+  server.server.onerror = (error) => log.debug({ error: error.message }, 'mcp message failed');
   return {
     server,
     desk,

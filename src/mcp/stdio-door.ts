@@ -25,7 +25,7 @@ export function serveOverStdio(door: McpDoor, owner: Owner, streams: StdioStream
   const transport = new WatchedTransport(streams, () => ended.resolve());
   const connection = serveStdio(() => door.makeServer(desk), {
     transport,
-    onerror: (error) => door.log.debug({ error: error.message }, 'a message could not be read'),
+    onerror: (error) => door.log.debug({ error: error.message }, 'mcp message unreadable'),
   });
   return { ended: ended.promise, close: () => connection.close() };
 }

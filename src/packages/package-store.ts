@@ -164,7 +164,7 @@ export class PackageStore implements Packages {
     const { mostStoreBytes = 5 * GiB, keepUsedMs = HOUR_MS, log } = this.#options;
     const held = new Set([justInstalled]);
     const removed = await this.#sets.shrink(mostStoreBytes, Date.now() - keepUsedMs, held);
-    if (removed.length > 0) log.info({ removed }, 'packages that were not used for long are removed');
+    if (removed.length > 0) log.info({ removed }, 'packages removed');
   }
 
   #toPrepared(key: string, { packages }: SetFacts, fromStore: boolean): PreparedPackages {

@@ -112,7 +112,7 @@ export class AuditLog implements AsyncDisposable {
     const { log, file } = this.#parts;
     if (this.#failuresBefore === undefined) {
       this.#failuresBefore = this.#failures;
-      log.error({ file, reason }, 'the audit log cannot be written; entries are being lost');
+      log.error({ file, reason }, 'audit log unwritable');
     }
     this.#failures += count;
   }
@@ -121,6 +121,6 @@ export class AuditLog implements AsyncDisposable {
     if (this.#failuresBefore === undefined) return;
     const lost = this.#failures - this.#failuresBefore;
     this.#failuresBefore = undefined;
-    this.#parts.log.warn({ file: this.#parts.file, lost }, 'the audit log can be written again');
+    this.#parts.log.warn({ file: this.#parts.file, lost }, 'audit log writable again');
   }
 }

@@ -196,7 +196,7 @@ export class LanguagePool {
     if (index === -1) return;
     this.#ready.splice(index, 1);
     const { language, log } = this.#options;
-    log.warn({ language, cell: hot.cell.name }, 'a waiting cell was lost');
+    log.warn({ language, cell: hot.cell.name }, 'waiting cell lost');
     // Cells that all die as soon as they are ready would otherwise be booted without end.
     this.#quickLosses = this.#options.now() - readyAt < SHORTEST_LIFE_MS ? this.#quickLosses + 1 : 0;
     if (this.#quickLosses > this.#options.size) this.#backOff();

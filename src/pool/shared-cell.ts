@@ -161,7 +161,7 @@ export class SharedCell {
       () => {},
     );
     const settled = removal.catch((error: unknown) =>
-      log.warn({ language: language.name, error: String(error) }, 'a shared cell could not be removed'),
+      log.warn({ language: language.name, error: String(error) }, 'shared cell removal failed'),
     );
     this.#leaving.add(settled);
     void settled.finally(() => this.#leaving.delete(settled));
@@ -182,7 +182,7 @@ export class SharedCell {
     this.#home = undefined;
     const cell = await home?.cell.catch(() => undefined);
     await cell?.dispose().catch((error: unknown) => {
-      throw new HotcellError('INTERNAL', 'a shared cell could not be removed', { cause: error });
+      throw new HotcellError('INTERNAL', 'shared cell removal failed', { cause: error });
     });
     await Promise.all(this.#leaving);
   }

@@ -102,10 +102,7 @@ export class OneShotRuns implements Runs {
           const { code, message } = toHotcellError(error);
           const lost = code === 'CELL_LOST' || code === 'CELL_START_FAILED';
           if (!lost || !mayRetry()) throw error;
-          this.#options.log.warn(
-            { language: request.language, error: message },
-            'cell lost, trying another one',
-          );
+          this.#options.log.warn({ language: request.language, error: message }, 'cell lost');
         }
       }
     }, signal);
@@ -234,7 +231,7 @@ export class OneShotRuns implements Runs {
     const wallTimeMs = Math.round(result.wallTimeMs * 10) / 10;
     this.#options.log.info(
       { cell, language, outcome: outcome.kind, exitCode, limitHit, wallTimeMs, warm },
-      'run',
+      'run ended',
     );
     this.#options.onRun(result);
   }

@@ -87,14 +87,14 @@ export class ExecRunner {
       const refusals = this.#host.watchRefusals();
       const setup = launch.setup ? toSetupRequest(this.#host.place) : undefined;
       if (setup === undefined) {
-        this.#watch(this.#attend(launch, await this.#start(launch, refusals)));
+        this.#watch(exec, this.#attend(launch, await this.#start(launch, refusals)));
         return;
       }
       const running = await this.#host.cell.exec(setup);
       this.#table.begin(exec, { number: requireLastingExec(running).number, phase: 'setup', outputBase: 0 });
       running.closeStdin();
       exec.startClock();
-      this.#watch(this.#attendSetup(launch, running, refusals));
+      this.#watch(exec, this.#attendSetup(launch, running, refusals));
     } catch (error) {
       this.#failToStart(exec, error);
     }
@@ -162,7 +162,7 @@ export class ExecRunner {
     if (ending === undefined) return;
     const exit = 'exit' in ending ? ending.exit : undefined;
     const report = 'exit' in ending ? exec.toReport(ending.exit) : ending.report;
-    const changedFiles = exit === undefined ? undefined : await this.#changesOf(changes);
+    const changedFiles = exit === undefined ? undefined : await this.#changesOf(exec, changes);
     const { place } = this.#host;
     const isStored = this.#end(exec, report, exit, {
       refusals: refusals(),
@@ -180,11 +180,11 @@ export class ExecRunner {
     if (isStored) running.lasting?.forget();
   }
 
-  async #changesOf(changes: Started['changes']): Promise<ChangedFile[] | undefined> {
+  async #changesOf({ id }: CommandExec, changes: Started['changes']): Promise<ChangedFile[] | undefined> {
     try {
       return await changes?.();
     } catch (error) {
-      this.#host.site.log.warn({ error: messageOf(error) }, 'the changed files of a command cannot be told');
+      this.#host.site.log.warn({ exec: id, error: messageOf(error) }, 'changed files unknown');
       return undefined;
     }
   }
@@ -216,9 +216,12 @@ export class ExecRunner {
       return;
     }
     if (!isPaused) exec.startClock({ resumed: true });
-    if (row.phase === 'setup') return this.#watch(this.#attendLateSetup(exec, running));
+    if (row.phase === 'setup') return this.#watch(exec, this.#attendLateSetup(exec, running));
     const launch = { exec, keepsInput: row.kind !== 'foreground', wish: { cwd: 'its folder' } };
-    this.#watch(this.#attend(launch, { running, changes: undefined, refusals: this.#host.watchRefusals() }));
+    this.#watch(
+      exec,
+      this.#attend(launch, { running, changes: undefined, refusals: this.#host.watchRefusals() }),
+    );
   }
 
   /** The variables of the request went with the last server, so the command itself cannot follow. */
@@ -235,9 +238,9 @@ export class ExecRunner {
   }
 
   /** SECURITY: whatever goes wrong with one command must not end the server. */
-  #watch(attended: Promise<void>): void {
+  #watch({ id }: CommandExec, attended: Promise<void>): void {
     attended.catch((error: unknown) => {
-      this.#host.site.log.error({ error: messageOf(error) }, 'a command was lost sight of');
+      this.#host.site.log.error({ exec: id, error: messageOf(error) }, 'exec lost');
     });
   }
 }

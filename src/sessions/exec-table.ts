@@ -99,7 +99,7 @@ export class ExecTable {
     this.#endedDiskBytes -= exec.output.diskBytes;
     this.forget(exec);
     exec.output.remove().catch((error: unknown) => {
-      this.#site.log.warn({ exec: exec.id, error: messageOf(error) }, 'old output cannot be removed');
+      this.#site.log.warn({ exec: exec.id, error: messageOf(error) }, 'output removal failed');
     });
   }
 

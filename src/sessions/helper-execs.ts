@@ -6,6 +6,7 @@ import type { Exec, ExecRequest } from '../core/exec.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
+import { toSessionMark } from '../policy/audit-entry.ts';
 import type { SessionRows } from './session-rows.ts';
 
 const WORDS_KEPT = 1024;
@@ -51,7 +52,7 @@ export class HelperExecs {
       rows.removeHelper(sessionId, lasting.number);
       lasting.forget();
     } catch (error) {
-      log.error({ error: messageOf(error) }, 'the end of a helper cannot be stored');
+      log.error({ session: toSessionMark(sessionId), error: messageOf(error) }, 'helper end not stored');
     }
   }
 
@@ -82,7 +83,8 @@ export class HelperExecs {
       await attend(exec, {});
       exec.lasting?.forget();
     } catch (error) {
-      this.#parts.log.warn({ error: messageOf(error) }, 'a helper of the last server could not be ended');
+      const { log, sessionId } = this.#parts;
+      log.warn({ session: toSessionMark(sessionId), error: messageOf(error) }, 'helper end failed');
     }
   }
 

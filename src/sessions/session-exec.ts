@@ -152,7 +152,7 @@ export class CommandExec implements SessionExec {
       await this.output.append(stream, bytes);
       return true;
     } catch (error) {
-      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'output cannot be stored');
+      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'output not stored');
       return false;
     }
   }
@@ -197,7 +197,7 @@ export class CommandExec implements SessionExec {
 
   #kill(cause: 'wallTimeMs' | 'cancelled'): void {
     this.#running?.kill(cause).catch((error: unknown) => {
-      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'a command cannot be killed');
+      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'exec kill failed');
     });
   }
 
@@ -243,7 +243,7 @@ export class CommandExec implements SessionExec {
       write();
       return true;
     } catch (error) {
-      this.#site.log.error({ exec: this.id, what, error: messageOf(error) }, 'a command cannot be stored');
+      this.#site.log.error({ exec: this.id, what, error: messageOf(error) }, 'exec not stored');
       return false;
     }
   }

@@ -4,6 +4,7 @@ import type { Cell } from '../core/cell.ts';
 import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
+import { toSessionMark } from '../policy/audit-entry.ts';
 import type { ExecTable } from './exec-table.ts';
 import type { SessionStore } from './session-store.ts';
 
@@ -53,7 +54,7 @@ export class SessionLife {
       store.sessions.setCwd(id, cwd);
     } catch (error) {
       // The next command begins there all the same; only a restart would not know.
-      log.error({ error: messageOf(error) }, 'the folder of a session cannot be stored');
+      log.error({ session: toSessionMark(id), error: messageOf(error) }, 'session folder not stored');
     }
   }
 

@@ -83,7 +83,7 @@ export class SessionMaker {
     } catch (error) {
       await session?.parts.furnished.closeNetwork();
       await cell.dispose().catch((failure: unknown) => {
-        this.#parts.log.error({ cell: cell.id, error: messageOf(failure) }, 'a cell cannot be removed');
+        this.#parts.log.error({ cell: cell.id, error: messageOf(failure) }, 'cell removal failed');
       });
       throw error;
     }

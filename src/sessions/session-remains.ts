@@ -42,7 +42,7 @@ export class SessionRemains {
     const { store, holds, log } = this.#parts;
     if (volumeKey !== undefined)
       await holds.release(volumeKey, KEPT_AFTER[reason]).catch((error: unknown) => {
-        log.error({ session: toSessionMark(sessionId), error: messageOf(error) }, 'a volume is left');
+        log.error({ session: toSessionMark(sessionId), error: messageOf(error) }, 'volume release failed');
       });
     await rm(this.outputFolderOf(sessionId), { recursive: true, force: true });
     store.sessions.completeEnd(sessionId);
@@ -56,7 +56,7 @@ export class SessionRemains {
     const { store, holds, log } = this.#parts;
     if (volumeFresh && !holds.keys().has(volumeKey)) {
       await holds.release(volumeKey, 'nothing').catch((error: unknown) => {
-        log.error({ session: toSessionMark(id), error: messageOf(error) }, 'a volume is left');
+        log.error({ session: toSessionMark(id), error: messageOf(error) }, 'volume release failed');
       });
     }
     store.sessions.remove(id);

@@ -180,13 +180,13 @@ export class KeptSessions implements Sessions, SessionHost {
     session.noteLife();
     void session.parts.cell.gone.then(() => {
       if (this.#isClosed || session.life.isOver) return;
-      const message = 'its cell was ended from outside';
-      this.end(session.id, session.lostReason, message).catch((error: unknown) => {
-        this.log.error(
-          { session: toSessionMark(session.id), error: messageOf(error) },
-          'a lost session is left',
-        );
-      });
+      this.#endSoon(session.id, session.lostReason, 'its cell was ended from outside');
+    });
+  }
+
+  #endSoon(id: string, reason: EndReason, message: string): void {
+    this.end(id, reason, message).catch((error: unknown) => {
+      this.log.error({ session: toSessionMark(id), reason, error: messageOf(error) }, 'session end failed');
     });
   }
 
@@ -266,7 +266,7 @@ export class KeptSessions implements Sessions, SessionHost {
     try {
       this.#sweep();
     } catch (error) {
-      this.log.error({ error: messageOf(error) }, 'sessions cannot be looked after');
+      this.log.error({ error: messageOf(error) }, 'session sweep failed');
     }
   }
 
@@ -275,12 +275,7 @@ export class KeptSessions implements Sessions, SessionHost {
     const { endedMs, endedMax } = this.#options.settings;
     for (const session of this.#live.values()) {
       if (session.expiresAt > now) session.noteLife();
-      else {
-        const message = `no request for ${session.facts.ttlMs / 1000} s`;
-        this.end(session.id, 'expired', message).catch((error: unknown) => {
-          this.log.error({ error: messageOf(error) }, 'an expired session cannot be ended');
-        });
-      }
+      else this.#endSoon(session.id, 'expired', `no request for ${session.facts.ttlMs / 1000} s`);
     }
     this.store.sessions.forgetEnded(now - endedMs, endedMax);
   }
@@ -325,7 +320,7 @@ export class KeptSessions implements Sessions, SessionHost {
     if (this.#options.settings.onStop === 'end') await this.#endAll();
     else this.#leaveAll();
     await this.volumes.close().catch((error: unknown) => {
-      this.#options.log.warn({ error: messageOf(error) }, 'the folder of the volumes stays mounted');
+      this.#options.log.warn({ error: messageOf(error) }, 'volume folder not unmounted');
     });
     this.store.close();
   }

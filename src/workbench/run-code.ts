@@ -119,7 +119,7 @@ async function toItsEnd(run: LiveRun, order: RunOrder, host: RunHost, findings: 
       const { code, message } = toHotcellError(error);
       const isLost = code === 'CELL_LOST' || code === 'CELL_START_FAILED';
       if (!isLost || attempt === ATTEMPTS || run.outputBytes > 0 || run.signal.aborted) throw error;
-      options.log.warn({ run: run.id, error: message }, 'cell lost, trying another one');
+      options.log.warn({ run: run.id, error: message }, 'cell lost');
     }
   }
 }
@@ -257,7 +257,7 @@ async function openNetwork(
     return await bench.network(rules);
   } catch (error) {
     if (rules.length > 0) throw error;
-    options.log.warn({ error: messageOf(error) }, 'no gate for a run without permissions');
+    options.log.warn({ error: messageOf(error) }, 'gate unavailable');
     return undefined;
   }
 }
@@ -270,7 +270,7 @@ async function noteChanges(bench: BenchCell, { findings, host }: Attempt): Promi
     const more = changed.length - MOST_FILES;
     if (more > 0) findings.warnings.push(`${more} more files were changed`);
   } catch (error) {
-    host.options.log.debug({ error: messageOf(error) }, 'changed files cannot be told');
+    host.options.log.debug({ error: messageOf(error) }, 'changed files unknown');
     findings.warnings.push(`it cannot be told which files were changed: ${messageOf(error)}`);
   }
 }

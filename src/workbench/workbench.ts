@@ -131,7 +131,7 @@ export class LiveWorkbench implements Workbench {
     const { status, durationMs, cellId: cell } = result;
     this.#parts.options.log.info(
       { run: run.id, language: run.language, status, durationMs: Math.round(durationMs), cell },
-      'run of code',
+      'run ended',
     );
     run.end(result);
     // After the answer: nobody waits for it.

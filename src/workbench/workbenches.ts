@@ -86,7 +86,7 @@ export class KeptWorkbenches implements Workbenches {
     for (const workbench of this.#open.values()) {
       workbench.sweep();
       if (workbench.isEnded || workbench.expiresAt() > now) continue;
-      log.info({ idleMs: settings.idleMs }, 'a session has expired');
+      log.info({ idleMs: settings.idleMs }, 'workbench expired');
       this.#expired.set(workbench.id, workbench.owner.tenant);
       const [oldest] = this.#expired.keys();
       if (this.#expired.size > EXPIRED_KEPT && oldest !== undefined) this.#expired.delete(oldest);
@@ -96,7 +96,7 @@ export class KeptWorkbenches implements Workbenches {
 
   #end(workbench: LiveWorkbench, reason: HotcellError): void {
     const ending = workbench.end(reason).catch((error: unknown) => {
-      this.#options.log.error({ error: messageOf(error) }, 'a session cannot be cleared away');
+      this.#options.log.error({ error: messageOf(error) }, 'workbench removal failed');
     });
     this.#closing.add(ending);
     void ending.then(() => this.#closing.delete(ending));

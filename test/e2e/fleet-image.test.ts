@@ -117,8 +117,8 @@ describe('hotcell fleet build', () => {
       agent_version: VERSION,
       was_there: false,
     });
-    expect(stderr).toMatch(/^mahabharatha: fetching @anthropic-ai\/claude-code-linux-\w+ [\d.]+ with npm$/m);
-    expect(stderr).toMatch(/^mahabharatha: building mahabharatha-worker:latest: Step 1\/\d+ : ARG BASE=/m);
+    expect(stderr).toMatch(/^fleet: fetching @anthropic-ai\/claude-code-linux-\w+ [\d.]+ with npm$/m);
+    expect(stderr).toMatch(/^fleet: building mahabharatha-worker:latest: Step 1\/\d+ : ARG BASE=/m);
   }, 600_000);
 
   test('[FL-14] Claude Code runs in it, as a user that is not root and without network', async () => {

@@ -134,7 +134,7 @@ async function fromIdeaToGraph(mode: readonly string[]): Promise<string> {
     stdout: `✓ ${SPECS}/task-graph.json is valid: 2 tasks in 2 levels\n`,
     stderr: '',
   });
-  expect(designed.stderr).toContain('mahabharatha: the answer has 1 problem');
+  expect(designed.stderr).toContain('fleet: the answer has 1 problem');
   expect(JSON.parse(read(`${SPECS}/task-graph.json`))).toMatchObject({
     tasks: [{ files: { create: ['a.ts'] } }, {}],
   });

@@ -168,7 +168,7 @@ describeEach(USUAL_WAYS, (way) => {
       await server.stop();
       const lines = server.output.split('\n').filter((line) => line.startsWith('{'));
       const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-      const runs = entries.filter((entry) => entry['msg'] === 'run');
+      const runs = entries.filter((entry) => entry['msg'] === 'run ended');
       expect(runs).toHaveLength(2);
       expect(runs[0]).toMatchObject({
         level: 30,
@@ -179,7 +179,7 @@ describeEach(USUAL_WAYS, (way) => {
         time: expect.stringMatching(/^\d{4}-/),
       });
       expect(entries.map((entry) => entry['msg'])).toEqual(
-        expect.arrayContaining(['ready', 'request', 'stopping', 'stopped']),
+        expect.arrayContaining(['server ready', 'request served', 'server stopping', 'server stopped']),
       );
       for (const secret of [inEnv, inCode, inInput, inArgument, inFile, inQuery])
         expect(server.output).not.toContain(secret);

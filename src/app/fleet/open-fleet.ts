@@ -145,7 +145,7 @@ export async function reclaimFleetCells(config: Config, log: Log): Promise<strin
       removed.push(...(await (await makeDriver(name, config, { log, onProgress: () => {} })).reclaim()));
     } catch (error) {
       // An engine that is not there has no cells of ours.
-      log.debug({ driver: name, error: messageOf(error) }, 'nothing could be reclaimed');
+      log.debug({ driver: name, error: messageOf(error) }, 'cell reclaim failed');
     }
   }
   return removed;

@@ -113,7 +113,7 @@ async function clearAway(dead: readonly Instance[], site: LazySite, log: Log): P
     await site.get();
     for (const { directory } of dead) await rm(directory, { recursive: true, force: true });
   } catch (error) {
-    log.warn({ error: messageOf(error) }, 'what a dead server left behind is left to the next start');
+    log.warn({ error: messageOf(error) }, 'workbench reclaim failed');
   }
 }
 
@@ -146,7 +146,7 @@ async function openSite(config: Config, options: OpenOptions): Promise<Workbench
   const { driver, probe } = choice;
   if (options.driver === undefined) {
     const reclaimed = await driver.reclaim();
-    if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'removed what a dead server left behind');
+    if (reclaimed.length > 0) log.info({ cells: reclaimed.length }, 'cells reclaimed');
   }
   const packages = await tools.openPackages(driver);
   return {
@@ -162,5 +162,5 @@ async function openSite(config: Config, options: OpenOptions): Promise<Workbench
 
 function choose(config: Config, { mode, tools, log }: OpenOptions): Promise<DriverChoice> {
   if (mode !== 'container') return tools.chooseConfined();
-  return chooseDriver(config, { log, onProgress: (text) => log.debug({}, text) });
+  return chooseDriver(config, { log, onProgress: (text) => log.debug({ text }, 'driver progress') });
 }

@@ -11,12 +11,12 @@ export async function serveMcp(config: Config, parts: McpParts, streams: StdioSt
   const stop = nextStop();
   const door = openMcp(config.mcp, parts);
   const connection = serveOverStdio(door, { tenant: DEFAULT_TENANT }, streams);
-  log.info({ mode: config.mcp.mode }, 'ready');
+  log.info({ mode: config.mcp.mode }, 'server ready');
   const reason = await Promise.race([stop, connection.ended.then(() => 'the client has gone')]);
-  log.info({ reason }, 'stopping');
+  log.info({ reason }, 'server stopping');
   await connection.close();
   await door.close();
-  log.info({}, 'stopped');
+  log.info({}, 'server stopped');
 }
 
 /** The first signal asks for an orderly end; the second one is not kept waiting. */

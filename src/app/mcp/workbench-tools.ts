@@ -42,7 +42,10 @@ export function makeWorkbenchTools(config: Config, log: Log): WorkbenchTools {
     chooseConfined: () => {
       const [driver = 'auto'] = driversWith(({ confines }) => confines === 'commands');
       const weaker = [...config.weaker, ...CONFINED_CONCEDES];
-      return chooseDriver({ ...config, driver, weaker }, { log, onProgress: (text) => log.debug({}, text) });
+      return chooseDriver(
+        { ...config, driver, weaker },
+        { log, onProgress: (text) => log.debug({ text }, 'driver progress') },
+      );
     },
     close: async () => {
       await scanner.close();

@@ -53,7 +53,7 @@ export function addFleetBuildCommand(parent: Command, { terminal, outcome }: Com
         import('../../fleet/agent/agent-folder.ts'),
       ]);
       using progress = new ProgressLine(terminal);
-      const onProgress = (text: string): void => progress.show(`mahabharatha: ${text}`);
+      const onProgress = (text: string): void => progress.show(`fleet: ${text}`);
       if (!isImage) {
         const installed = await installAgentFolder(agentShelf(), onProgress, options.agentVersion);
         progress.clear();

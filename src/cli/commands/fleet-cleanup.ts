@@ -60,7 +60,7 @@ async function runCleanUp(options: Options, { terminal, outcome }: CommandContex
   const features = await findFeatures(options, terminal);
   const [first] = features;
   if (first === undefined) {
-    terminal.note('mahabharatha: there is nothing to clean up');
+    terminal.note('fleet: there is nothing to clean up');
     return;
   }
   const git = await HostGit.open(first.root, readFleetEnvironment().variables);
@@ -105,5 +105,5 @@ function show(
     return;
   }
   for (const line of renderCleanUp(plans, cells, terminal.paint)) terminal.line(line);
-  terminal.note(how.isDone ? 'mahabharatha: cleaned up' : 'mahabharatha: nothing was done (--dry-run)');
+  terminal.note(how.isDone ? 'fleet: cleaned up' : 'fleet: nothing was done (--dry-run)');
 }

@@ -77,7 +77,7 @@ export function addFleetDesignCommand(parent: Command, context: CommandContext):
         });
         return;
       }
-      for (const warning of warnings) terminal.note(`mahabharatha: ${toPrintable(warning)}`);
+      for (const warning of warnings) terminal.note(`fleet: ${toPrintable(warning)}`);
       const count = graph.tasks.length === 1 ? '1 task' : `${graph.tasks.length} tasks`;
       terminal.line(
         `${terminal.paint.green('✓')} ${file} is valid: ${count} in ${levels} level${levels === 1 ? '' : 's'}`,
@@ -104,7 +104,7 @@ async function design(planning: OpenPlanning, options: Options, context: Command
     import('../fleet/ask-agent.ts'),
   ]);
   using progress = new ProgressLine(terminal);
-  const onProgress = (text: string): void => progress.show(`mahabharatha: ${text}`);
+  const onProgress = (text: string): void => progress.show(`fleet: ${text}`);
   const { root, feature } = planning;
   return await designFeature({
     root,

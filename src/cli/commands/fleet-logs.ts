@@ -71,7 +71,7 @@ export function addFleetLogsCommand(fleet: Command, { terminal, outcome }: Comma
         if (stop.signal.aborted) break;
       }
       if (count === 0 && options.follow !== true)
-        terminal.note('mahabharatha: there are no such lines; --level debug shows more');
+        terminal.note('fleet: there are no such lines; --level debug shows more');
       outcome.exitCode = stop.exitCode() ?? outcome.exitCode;
     });
 }

@@ -63,7 +63,7 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
       const { root, feature } = planning;
       const { approveFeature, planFeature } = await import('../../fleet/planning/plan-feature.ts');
       using progress = new ProgressLine(terminal);
-      const onProgress = (line: string): void => progress.show(`mahabharatha: ${line}`);
+      const onProgress = (line: string): void => progress.show(`fleet: ${line}`);
       let done;
       if (options.approve === true) done = await approveFeature(root, feature);
       else {

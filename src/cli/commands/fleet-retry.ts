@@ -43,8 +43,7 @@ export function addFleetRetryCommand(fleet: Command, { terminal }: CommandContex
       const { feature } = open.paths;
       const isAlive = findOrchestrator(open.paths) !== undefined;
       if (options.json === true) terminal.json({ feature, retried, running: isAlive });
-      else if (retried.length === 0)
-        terminal.note(`mahabharatha: no task of ${feature} failed or is blocked`);
+      else if (retried.length === 0) terminal.note(`fleet: no task of ${feature} failed or is blocked`);
       else for (const id of retried) terminal.line(`${toPrintable(id)} can be taken again`);
       if (retried.length > 0 && !isAlive) terminal.note(`  → hotcell fleet resume --feature ${feature}`);
     });

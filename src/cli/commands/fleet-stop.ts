@@ -59,7 +59,7 @@ async function stopAll(options: Options, { terminal, outcome }: CommandContext):
   using progress = new ProgressLine(terminal);
   const log = makeTerminalLog(config.logLevel === 'debug' ? 'debug' : 'warn', terminal);
   const reclaim = async (): Promise<string[]> => {
-    progress.show('mahabharatha: removes the cells that are left');
+    progress.show('fleet: removes the cells that are left');
     const { reclaimFleetCells } = await import('../../app/fleet/open-fleet.ts');
     return reclaimFleetCells(config, log);
   };
@@ -69,7 +69,7 @@ async function stopAll(options: Options, { terminal, outcome }: CommandContext):
       force: options.force === true,
       timeoutMs: options.timeout,
       signal: stop.signal,
-      onProgress: (text) => progress.show(`mahabharatha: ${text}`),
+      onProgress: (text) => progress.show(`fleet: ${text}`),
     },
   );
   progress.clear();
@@ -100,7 +100,7 @@ async function stopOne(
   else if (isStopped) terminal.line(`stopped worker ${worker}`);
   if (isStopped) return;
   terminal.note(
-    `mahabharatha: worker ${worker} was told to stop, and has not done so within ${options.timeout / 1000} s`,
+    `fleet: worker ${worker} was told to stop, and has not done so within ${options.timeout / 1000} s`,
   );
   outcome.exitCode = EXIT_CODES.fleet;
 }

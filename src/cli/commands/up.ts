@@ -46,7 +46,7 @@ export function addUpCommand(program: Command, { terminal, outcome }: CommandCon
         onReady: (info) => {
           const { url, driver, reason, runtime, strategy } = info;
           // People are told below.
-          if (!isForPeople) log.info({ url, driver, reason, runtime, strategy }, 'ready');
+          if (!isForPeople) log.info({ url, driver, reason, runtime, strategy }, 'server ready');
           if (options.json === true) terminal.line(JSON.stringify(toReadyJson(info)));
           else
             terminal.line(

@@ -36,7 +36,7 @@ export async function leadFleet(
   using progress = new ProgressLine(terminal);
   const say = (text: string): void => {
     progress.clear();
-    terminal.note(`mahabharatha: ${toPrintable(text)}`);
+    terminal.note(`fleet: ${toPrintable(text)}`);
   };
   const timeout = options.timeout === undefined ? [] : [AbortSignal.timeout(options.timeout * 1000)];
   const result = await runFleet(
@@ -55,7 +55,7 @@ export async function leadFleet(
     },
     {
       log: makeTerminalLog(options.verbose === true ? 'debug' : 'warn', terminal),
-      onProgress: (text) => progress.show(`mahabharatha: ${toPrintable(text)}`),
+      onProgress: (text) => progress.show(`fleet: ${toPrintable(text)}`),
       onNote: say,
       onEvent: (event, data) => {
         const text = describeEvent(event, data, options.verbose === true);

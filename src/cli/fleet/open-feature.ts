@@ -25,7 +25,7 @@ export async function openFeature(named: string | undefined, terminal: Terminal)
   const onWarning = (message: string): void => {
     if (message === lastWarning) return;
     lastWarning = message;
-    terminal.note(`mahabharatha: ${toPrintable(message)}`);
+    terminal.note(`fleet: ${toPrintable(message)}`);
   };
   return { paths, store: new Store(paths, { onWarning }) };
 }

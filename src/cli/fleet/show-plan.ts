@@ -59,8 +59,7 @@ export async function showPlan({ terminal, outcome }: CommandContext, options: P
     });
     return;
   }
-  for (const note of [...prepared.notes, ...prepared.warnings])
-    terminal.note(`mahabharatha: ${toPrintable(note)}`);
+  for (const note of [...prepared.notes, ...prepared.warnings]) terminal.note(`fleet: ${toPrintable(note)}`);
   const { bold, dim } = terminal.paint;
   terminal.line(
     `${bold(paths.feature)}: ${plan.taskCount} tasks in ${plan.levels.length} levels, ${workers} workers`,

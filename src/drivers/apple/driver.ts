@@ -84,12 +84,12 @@ export class AppleDriver extends EngineDriver<AppleCell, AppleSite> {
     if (error.code !== 'DRIVER_UNAVAILABLE' || watch === undefined) return error;
     const isNew = watch.problem === undefined;
     watch.note(error);
-    if (isNew) this.#options.log.error({ problem: error.message }, 'the services of container are away');
+    if (isNew) this.#options.log.error({ problem: error.message }, 'container services away');
     return error;
   }
 
   async #onUp(): Promise<void> {
-    this.#options.log.info({}, 'the services of container are back');
+    this.#options.log.info({}, 'container services back');
     if (this.opened !== undefined) await this.removeLeft(this.opened);
   }
 

@@ -220,12 +220,12 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
 
   /** Cells of an engine that does not answer are of no use, even if they still run somewhere. */
   #onDown(problem: HotcellError): void {
-    this.#options.log.error({ cells: this.cells.size, problem: problem.message }, 'the engine is away');
+    this.#options.log.error({ cells: this.cells.size, problem: problem.message }, 'engine away');
     for (const cell of this.cells.values()) cell.abandon(problem);
   }
 
   async #onUp(): Promise<void> {
-    this.#options.log.info({}, 'the engine is back');
+    this.#options.log.info({}, 'engine back');
     const site = this.opened;
     if (site === undefined) return;
     site.forgetVolume();

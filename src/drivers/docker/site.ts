@@ -104,9 +104,9 @@ async function layOutSeccomp(host: DockerHost, options: DockerOptions): Promise<
 export async function closeSite(site: DockerSite, log: Log): Promise<void> {
   site.watch.close();
   await removeOwn(site.host.engine, site.labels).catch((error: unknown) =>
-    log.warn({ error: messageOf(error) }, 'cells are left to the next start'),
+    log.warn({ error: messageOf(error) }, 'cell removal failed'),
   );
   await removeVolume(site.host.engine, site.volumeName).catch((error: unknown) =>
-    log.warn({ volume: site.volumeName, error: messageOf(error) }, 'the volume was not removed'),
+    log.warn({ volume: site.volumeName, error: messageOf(error) }, 'volume removal failed'),
   );
 }

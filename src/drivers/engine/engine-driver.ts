@@ -121,7 +121,7 @@ export abstract class EngineDriver<Made extends EngineCell, Site extends EngineS
       this.#unremoved.delete(id);
     } catch (error) {
       this.#unremoved.add(id);
-      this.#options.log.warn({ cell: id.slice(0, 12), error: messageOf(error) }, 'a cell was not removed');
+      this.#options.log.warn({ cell: id.slice(0, 12), error: messageOf(error) }, 'cell removal failed');
       throw error;
     }
   }

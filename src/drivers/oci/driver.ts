@@ -163,10 +163,7 @@ export class OciDriver implements Driver {
   }
 
   async #giveUp(site: OciSite): Promise<void> {
-    this.#options.log.error(
-      { cells: this.#cells.size },
-      'the state folder vanished; starting over in a new one',
-    );
+    this.#options.log.error({ cells: this.#cells.size }, 'state folder lost');
     const cells = [...this.#cells.values()].filter((cell) => cell.lasting === undefined);
     await Promise.all(cells.map((cell) => cell.abandon()));
     await closeSite(site);
@@ -232,7 +229,7 @@ export class OciDriver implements Driver {
     this.#cells.set(id, cell);
     // A cell that cannot be cleaned up is left to the next start; it must not end the server.
     cell.gone.catch((error: unknown) =>
-      this.#options.log.error({ cell: id, error: messageOf(error) }, 'clean-up failed'),
+      this.#options.log.error({ cell: id, error: messageOf(error) }, 'cell removal failed'),
     );
     return cell;
   }

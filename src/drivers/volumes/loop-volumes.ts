@@ -129,7 +129,7 @@ export class LoopVolumes {
     try {
       return await keepDependencies(this.#folder(name));
     } catch (error) {
-      this.#log.warn({ volume: name, error: String(error) }, 'a volume cannot be pruned and goes as a whole');
+      this.#log.warn({ volume: name, error: String(error) }, 'volume pruning failed');
       return false;
     }
   }
@@ -153,7 +153,7 @@ export class LoopVolumes {
     for (const name of names) {
       if (keep.has(name)) continue;
       await this.#inTurn(name, () => this.#reclaimOne(name)).catch((error: unknown) =>
-        this.#log.warn({ volume: name, error: String(error) }, 'a volume could not be put away'),
+        this.#log.warn({ volume: name, error: String(error) }, 'volume release failed'),
       );
     }
   }

@@ -64,7 +64,7 @@ export class DependencyCache {
     const products = await this.#productsOf(plan);
     if (products === undefined || products.length === 0) return false;
     const { owner } = this.#options;
-    return this.#staged(`${plan.products.join(', ')} could not be restored`, async (staging) => {
+    return this.#staged({ products: plan.products, step: 'restore' }, async (staging) => {
       await this.#copyAll(products, { from: join(this.#options.folder, plan.key), to: staging, owner });
       const moved: string[] = [];
       try {
@@ -92,7 +92,7 @@ export class DependencyCache {
   async keep(plan: SetupPlan, worktree: string): Promise<boolean> {
     if (plan.products.length === 0 || !KEY.test(plan.key)) return false;
     if (await this.has(plan)) return true;
-    return this.#staged(`${plan.products.join(', ')} could not be kept`, async (staging) => {
+    return this.#staged({ products: plan.products, step: 'keep' }, async (staging) => {
       const made = await Promise.all(
         plan.products.map(async (product) => ({ product, isMade: await isFolder(join(worktree, product)) })),
       );
@@ -131,7 +131,7 @@ export class DependencyCache {
   }
 
   /** With a folder of our own, which is gone afterwards. That nothing comes of it costs time, and nothing else. */
-  async #staged(what: string, use: (staging: string) => Promise<boolean>): Promise<boolean> {
+  async #staged(fields: object, use: (staging: string) => Promise<boolean>): Promise<boolean> {
     if (!(await canCopyTrees())) return false;
     const { folder, log } = this.#options;
     const staging = join(folder, `.new-${process.pid}-${randomBytes(8).toString('hex')}`);
@@ -139,7 +139,7 @@ export class DependencyCache {
       await mkdir(staging, { mode: 0o700 });
       return await use(staging);
     } catch (error) {
-      log.warn({ reason: messageOf(error) }, what);
+      log.warn({ ...fields, reason: messageOf(error) }, 'dependencies not copied');
       return false;
     } finally {
       await rm(staging, { recursive: true, force: true });

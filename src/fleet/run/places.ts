@@ -146,13 +146,12 @@ export class FleetPlaces {
   async #settle(place: Place, key: string): Promise<void> {
     const { paths, site } = this.#run;
     const left = await place.git.settle(place.runGit);
-    if (left.ref !== undefined)
-      site.log.warn({ place: key, ref: left.ref }, 'commits of a lost worker are kept');
+    if (left.ref !== undefined) site.log.warn({ place: key, ref: left.ref }, 'commits kept');
     if (left.patch === undefined) return;
     const file = join(paths.workerLogs, `${key}.interrupted.patch`);
     await mkdir(paths.workerLogs, { recursive: true });
     await writeFile(file, left.patch);
-    site.log.warn({ place: key, file }, 'changes of a lost worker are kept');
+    site.log.warn({ place: key, file }, 'changes kept');
   }
 
   /** There as soon as a worktree has everything that belongs into it. */
@@ -171,7 +170,7 @@ export class FleetPlaces {
       withhold: [...credentials.withheld, ...Object.values(credentials.variables)],
       listIgnored: async () => splitNul(await git.run(['ls-files', '-z', '--others', '--directory'])),
     });
-    for (const { path, why } of left) site.log.warn({ path, why }, 'a file is not copied into the worktrees');
+    for (const { path, why } of left) site.log.warn({ path, why }, 'file not copied');
   }
 
   async #plans(worktree: string, git: PlaceGit): Promise<readonly SetupPlan[]> {
@@ -222,7 +221,7 @@ export class FleetPlaces {
       throw new HotcellError('CELL_START_FAILED', words, { hint: 'Mend worktree.setup_command.' });
     this.#run.site.log.warn(
       { command: plan.command.split('\n')[0], problem: words },
-      'dependencies are not installed',
+      'dependencies not installed',
     );
   }
 

@@ -46,7 +46,7 @@ export function addFileRoutes(app: FastifyInstance, door: SessionDoor): void {
     const session = door.find(request);
     const archive = Readable.from(await session.archive(), { objectMode: false });
     // The client sees a cut connection; why it was cut stands here.
-    archive.once('error', (error) => door.log.error({ error: messageOf(error) }, 'archive was cut'));
+    archive.once('error', (error) => door.log.error({ error: messageOf(error) }, 'archive cut'));
     const name = `${session.describe().project}.tar`;
     return reply
       .type('application/x-tar')

@@ -115,7 +115,7 @@ describe('every route reaches its use case', () => {
     expect(server.logLines).toContainEqual({
       level: 'error',
       fields: { error: 'gone' },
-      message: 'archive was cut',
+      message: 'archive cut',
     });
   });
 });

@@ -121,7 +121,7 @@ export class TerminalViewer {
         return;
       case 'kill':
         this.#exec.kill().catch((error: unknown) => {
-          this.#door.log.warn({ exec: this.#exec.id, error: messageOf(error) }, 'terminal was not killed');
+          this.#door.log.warn({ exec: this.#exec.id, error: messageOf(error) }, 'terminal kill failed');
         });
     }
   }

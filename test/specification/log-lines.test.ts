@@ -1,0 +1,38 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const CALL = /\blog\.(?:debug|info|warn|error)\(/g;
+/** What an operator greps for: the thing, and what became of it. Ids and figures are fields. */
+const LINE = /^[a-z]+( [a-z]+){1,4}$/;
+/** Workers write files for people, in which `event` is what a program looks for. */
+const FOR_PEOPLE = /src\/fleet\/worker\//;
+
+const sources = globSync('src/**/*.ts', { cwd: ROOT }).filter(
+  (path) => !/\.(test|double)\.ts$/.test(path) && !FOR_PEOPLE.test(path),
+);
+
+/** The words between the opening bracket at `from` and the one that closes it. */
+function insideBracket(text: string, from: number): string {
+  let depth = 1;
+  let end = from;
+  for (; depth > 0 && end < text.length; end++) {
+    if ('([{'.includes(text[end] ?? '')) depth++;
+    if (')]}'.includes(text[end] ?? '')) depth--;
+  }
+  return text.slice(from, end - 1);
+}
+
+const messages = sources.flatMap((path) => {
+  const text = readFileSync(`${ROOT}${path}`, 'utf8');
+  return [...text.matchAll(CALL)].map((call) => {
+    const words = insideBracket(text, call.index + call[0].length);
+    return { path, message: /'([^']*)',?\s*$/.exec(words)?.[1] ?? words };
+  });
+});
+
+test('every line of the log is a noun and what became of it', () => {
+  expect(messages.length).toBeGreaterThan(80);
+  expect(messages.filter(({ message }) => !LINE.test(message))).toEqual([]);
+});
