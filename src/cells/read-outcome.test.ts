@@ -44,4 +44,10 @@ describe('an outcome', () => {
   ])('[CX-05] %j in words: %s', (outcome, words) => {
     expect(describeReading(readOutcome(outcome), DEFAULT_LIMITS)).toBe(words);
   });
+
+  test('[CX-05] one second is one', () => {
+    const reading = readOutcome({ kind: 'limit', limit: 'wallTimeMs' });
+    const bounds = { ...DEFAULT_LIMITS, wallTimeMs: 1000 };
+    expect(describeReading(reading, bounds)).toBe('timed out after 1 second');
+  });
 });

@@ -76,8 +76,10 @@ export function describeReading({ reason, exitCode, signal }: Reading, bounds: E
       return `ended with exit code ${exitCode}`;
     case 'signal':
       return `ended by ${signal}`;
-    case 'timeout':
-      return `timed out after ${bounds.wallTimeMs / 1000} seconds`;
+    case 'timeout': {
+      const seconds = bounds.wallTimeMs / 1000;
+      return `timed out after ${seconds} second${seconds === 1 ? '' : 's'}`;
+    }
     case 'memory':
       return `killed: out of memory, limit ${Math.floor(bounds.memoryBytes / KiB / KiB)} MB`;
     case 'output':

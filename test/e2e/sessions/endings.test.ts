@@ -51,7 +51,7 @@ describeEach(FRESH_WAYS, (way) => {
         exit_code: 124,
         end: {
           reason: 'timeout',
-          message: 'timed out after 1 seconds',
+          message: 'timed out after 1 second',
           signal: 'SIGTERM',
           killed_by: null,
         },
