@@ -2,14 +2,11 @@ import { imageNameOf, type DriverTraits, type Note } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import { imageOf } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
+import type { HttpDependencies } from '../http/dependencies.ts';
 import { HotPool } from '../pool/hot-pool.ts';
 import type { Strategy } from '../pool/strategy.ts';
 import { Tenants } from '../policy/tenants.ts';
-import type { Runs } from '../runs/run.ts';
 import { OneShotRuns } from '../runs/runs.ts';
-import type { Sessions } from '../sessions/api.ts';
-import type { HealthReply } from '../wire/execute.ts';
-import type { MetricsReply } from '../wire/metrics.ts';
 import { chooseDriver, type DriverChoice } from './drivers/choose-driver.ts';
 import type { Config } from './config/config.ts';
 import { toLanguageTable } from './config/language-table.ts';
@@ -18,11 +15,10 @@ import { openRunPackages } from './open-packages.ts';
 import { openSessions } from './open-sessions.ts';
 import { SYSTEM_CLOCK } from './system-clock.ts';
 
-export interface Engine {
-  readonly runs: Runs;
-  readonly sessions: Sessions | undefined;
-  readonly sessionsProblem: string | undefined;
-  readonly tenants: Tenants;
+export interface Engine extends Pick<
+  HttpDependencies,
+  'runs' | 'sessions' | 'sessionsProblem' | 'tenants' | 'health' | 'metrics' | 'metricsView'
+> {
   /** What makes the cells. */
   readonly choice: DriverChoice;
   readonly driver: {
@@ -32,9 +28,6 @@ export interface Engine {
     readonly strategy: Strategy;
     readonly notes: readonly Note[];
   };
-  health(): HealthReply;
-  metrics(): Promise<string>;
-  metricsView(): MetricsReply;
   /** Ends running executions and removes every cell. */
   close(): Promise<void>;
 }

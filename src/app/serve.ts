@@ -33,15 +33,9 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
   const engine = await startEngine(config, { log, onProgress: (text) => hooks.onProgress(text) });
   const mcp = config.mcp.enabled ? openServedMcp(config, engine.choice, log) : undefined;
   const server = buildHttpServer({
-    runs: engine.runs,
-    sessions: engine.sessions,
-    sessionsProblem: engine.sessionsProblem,
+    ...engine,
     mcp: mcp?.handler,
     mcpProblem: 'the setting mcp.enabled is false',
-    tenants: engine.tenants,
-    health: () => engine.health(),
-    metrics: () => engine.metrics(),
-    metricsView: () => engine.metricsView(),
     log,
     options: { ...config, version: readVersion() },
   });

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Cell } from '../core/cell.ts';
 import { HotcellError } from '../core/errors.ts';
 import { DEFAULT_LIMITS, type Limits } from '../core/limits.ts';
 import type { SessionRequest } from './api.ts';
@@ -13,6 +14,15 @@ export interface NewSession {
   readonly facts: SessionFacts;
   /** Undefined: no network. */
   readonly allow: readonly string[] | undefined;
+}
+
+/** One whose cell is there, now or from an earlier life of the server. */
+export interface BegunSession extends NewSession {
+  readonly cell: Cell;
+  readonly cwd: string;
+  readonly touchedAt: number;
+  readonly pausedAt: number | undefined;
+  readonly syncIndex: string | undefined;
 }
 
 const MiB = 1024 * 1024;

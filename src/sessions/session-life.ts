@@ -1,25 +1,20 @@
 import { runToEnd } from '../cells/run-to-end.ts';
 import { requireFreezer } from '../core/capabilities.ts';
-import type { Cell } from '../core/cell.ts';
 import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
+import type { BegunSession } from './new-session.ts';
 import type { ExecTable } from './exec-table.ts';
 import type { SessionStore } from './session-store.ts';
 
-interface LifeParts {
-  readonly id: string;
-  readonly cell: Cell;
+interface LifeParts extends Pick<BegunSession, 'id' | 'cell' | 'cwd' | 'touchedAt' | 'pausedAt'> {
   readonly ttlMs: number;
   /** So much later than the session the cell ends by itself. */
   readonly abandonedMs: number;
   readonly clock: Clock;
   readonly store: SessionStore;
   readonly log: Log;
-  readonly cwd: string;
-  readonly touchedAt: number;
-  readonly pausedAt: number | undefined;
 }
 
 const HEARD_MS = 5_000;

@@ -1,40 +1,25 @@
 import { FurnishedCell } from '../cells/furnished-cell.ts';
 import { requireSight, sightOfWorkspace } from '../cells/require-sight.ts';
-import type { Cell, CellSpec } from '../core/cell.ts';
-import type { Driver } from '../core/driver.ts';
+import type { CellSpec } from '../core/cell.ts';
 import { requireFreezer, requireLasting, requireLastingCell } from '../core/capabilities.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Exec, ExecRequest } from '../core/exec.ts';
-import type { Log } from '../core/log.ts';
-import type { OpenNetwork } from '../egress/cell-network.ts';
 import { Workspace } from '../workspace/workspace.ts';
 import { HOME_IN_CELL, toWorkspacePath } from './exec-plan.ts';
 import { HelperExecs } from './helper-execs.ts';
-import type { NewSession } from './new-session.ts';
+import type { BegunSession, NewSession } from './new-session.ts';
 import { LiveSession } from './session.ts';
 import { SessionFiles } from './session-files.ts';
 import type { SessionHost } from './session-host.ts';
+import type { SessionsOptions } from './sessions-options.ts';
 import type { SessionFacts, SessionRow } from './stored-session.ts';
 import { TEMPLATES } from './templates.ts';
 
-export interface MakerParts {
-  readonly driver: Driver;
-  readonly engineMounts: boolean;
-  readonly openNetwork: OpenNetwork;
+interface MakerParts extends Pick<
+  SessionsOptions,
+  'driver' | 'engineMounts' | 'openNetwork' | 'log' | 'caBundle' | 'settings'
+> {
   readonly host: SessionHost;
-  readonly log: Log;
-  readonly readBytes: number;
-  /** Authorities that programs in sessions with a network trust, in PEM. */
-  readonly caBundle: Uint8Array | undefined;
-}
-
-/** What is known of a session when its cell is there. */
-interface Beginning extends NewSession {
-  readonly cell: Cell;
-  readonly cwd: string;
-  readonly touchedAt: number;
-  readonly pausedAt: number | undefined;
-  readonly syncIndex: string | undefined;
 }
 
 const CA_BUNDLE_IN_CELL = `${HOME_IN_CELL}/.ca-certificates.crt`;
@@ -132,9 +117,10 @@ export class SessionMaker {
     };
   }
 
-  async #assemble(beginning: Beginning, inherits: boolean): Promise<LiveSession> {
-    const { host, log, readBytes, caBundle, openNetwork } = this.#parts;
-    const { id, cell, allow, facts, syncIndex } = beginning;
+  async #assemble(begun: BegunSession, inherits: boolean): Promise<LiveSession> {
+    const { host, log, settings, caBundle, openNetwork } = this.#parts;
+    const { id, cell, allow, facts, syncIndex } = begun;
+    const { readBytes } = settings;
     const { clock, store } = host;
     const helpers = new HelperExecs({ sessionId: id, cell, rows: store.sessions, log, inherits });
     const startHelper = (request: ExecRequest): Promise<Exec> => helpers.start(request);
@@ -150,7 +136,7 @@ export class SessionMaker {
     });
     const furnished = new FurnishedCell(cell, { log, caBundle, caPath: CA_BUNDLE_IN_CELL, startHelper });
     const network = allow === undefined ? undefined : await furnished.openNetwork(openNetwork, allow);
-    return new LiveSession({ ...beginning, furnished, helpers, files, network, host });
+    return new LiveSession({ ...begun, furnished, helpers, files, network, host });
   }
 
   async #prepare({ parts, workspacePath }: LiveSession): Promise<void> {

@@ -1,4 +1,3 @@
-import type { Cell } from '../core/cell.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { FurnishedCell } from '../cells/furnished-cell.ts';
 import type { CellNetwork } from '../egress/cell-network.ts';
@@ -19,6 +18,7 @@ import type {
 } from './api.ts';
 import { toWorkspacePath } from './exec-plan.ts';
 import type { HelperExecs } from './helper-execs.ts';
+import type { BegunSession } from './new-session.ts';
 import { SessionCommands } from './session-commands.ts';
 import type { CommandExec } from './session-exec.ts';
 import type { SessionFiles } from './session-files.ts';
@@ -28,14 +28,7 @@ import { toSessionView } from './session-view.ts';
 import type { SessionFacts } from './stored-session.ts';
 
 /** A session that runs: its cell and what belongs to it. */
-export interface SessionParts {
-  readonly id: string;
-  readonly tenant: string;
-  readonly facts: SessionFacts;
-  readonly cell: Cell;
-  readonly cwd: string;
-  readonly touchedAt: number;
-  readonly pausedAt: number | undefined;
+export interface SessionParts extends BegunSession {
   readonly helpers: HelperExecs;
   readonly files: SessionFiles;
   readonly furnished: FurnishedCell;

@@ -53,7 +53,7 @@ export class KeptSessions implements Sessions, SessionHost {
   #isClosed = false;
 
   private constructor(options: SessionsOptions, store: SessionStore) {
-    const { settings, clock, volumes, rules, driver, log, caBundle } = options;
+    const { settings, clock, volumes, rules, driver, log } = options;
     this.#options = options;
     this.store = store;
     this.clock = clock;
@@ -62,15 +62,7 @@ export class KeptSessions implements Sessions, SessionHost {
     this.rules = rules;
     this.#holds = new VolumeHolds(volumes);
     this.#remains = new SessionRemains({ store, holds: this.#holds, log });
-    this.#maker = new SessionMaker({
-      driver,
-      engineMounts: options.engineMounts,
-      openNetwork: options.openNetwork,
-      host: this,
-      log,
-      readBytes: settings.readBytes,
-      caBundle,
-    });
+    this.#maker = new SessionMaker({ ...options, host: this });
     this.#restorer = new SessionRestorer({
       store,
       driver,

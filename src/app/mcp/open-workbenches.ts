@@ -11,10 +11,8 @@ import {
 } from '../../drivers/process/instance.ts';
 import type { OpenNetwork } from '../../egress/cell-network.ts';
 import type { Packages } from '../../packages/api.ts';
-import type { ExecutionMode } from '../../workbench/api.ts';
 import { coversVariable } from '../../workbench/grantable.ts';
 import type { WorkbenchSite, WorkbenchesOptions } from '../../workbench/options.ts';
-import type { WorkbenchSettings } from '../../workbench/settings.ts';
 import { KeptWorkbenches } from '../../workbench/workbenches.ts';
 import { chooseDriver, type DriverChoice } from '../drivers/choose-driver.ts';
 import type { Config } from '../config/config.ts';
@@ -34,17 +32,13 @@ export type WorkbenchTools = Pick<WorkbenchesOptions, 'imports'> & {
   close(): Promise<void>;
 };
 
-export interface OpenOptions {
-  readonly mode: ExecutionMode;
-  readonly settings: WorkbenchSettings;
-  /** Where snippets are kept. */
-  readonly snippetsFolder: string;
-  /** Variables that may be granted. */
-  readonly values: Readonly<Record<string, string>>;
+export interface OpenOptions extends Pick<
+  WorkbenchesOptions,
+  'mode' | 'settings' | 'snippetsFolder' | 'values' | 'log'
+> {
   /** A driver that this process has chosen already; otherwise one is chosen with the first run. */
   readonly driver?: DriverChoice;
   readonly tools: WorkbenchTools;
-  readonly log: Log;
 }
 
 /** Nothing slow happens here: drivers, engines and images are looked at with the first run. */
@@ -57,17 +51,13 @@ export async function openWorkbenches(config: Config, options: OpenOptions): Pro
   const instance = await openInstance(stateDirectory);
   // Nobody waits for it, and without a crash before there is nothing to do.
   const clearing = dead.length === 0 ? undefined : clearAway(dead, site, options.log);
-  const { tools, settings, mode, values, log } = options;
+  const { tools } = options;
   const workbenches = new KeptWorkbenches({
+    ...options,
     ...tools,
-    settings,
-    mode,
-    values,
-    log,
     clock: SYSTEM_CLOCK,
     languages: toLanguageTable(config.languages),
     folder: instance.directory,
-    snippetsFolder: options.snippetsFolder,
     site: () => site.get(),
     afterClose: async () => {
       await clearing;
