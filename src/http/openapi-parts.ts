@@ -124,9 +124,9 @@ function reference(name: SchemaName): Json {
 }
 
 function toErrorResponses(codes: readonly ErrorCode[]): Json {
-  const byStatus = Object.groupBy(codes, (code) => ERRORS[code].status);
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, ofStatus]) => [
+    [...byStatus].map(([status, ofStatus]) => [
       status,
       {
         description: ofStatus.join(', '),
