@@ -240,24 +240,16 @@ export class SetFolder {
 }
 
 async function writeMarker(folder: string, facts: SetFacts): Promise<void> {
-  const marker = await open(join(folder, MARKER), 'wx', 0o644);
-  try {
-    await marker.writeFile(JSON.stringify(facts));
-    await marker.chmod(0o644);
-    await marker.sync();
-  } finally {
-    await marker.close();
-  }
+  await using marker = await open(join(folder, MARKER), 'wx', 0o644);
+  await marker.writeFile(JSON.stringify(facts));
+  await marker.chmod(0o644);
+  await marker.sync();
   await syncFolder(folder);
 }
 
 async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+  await using folder = await open(path, 'r');
+  await folder.sync();
 }
 
 /** SECURITY: whoever can write to the folder of another decides what his programs import. */

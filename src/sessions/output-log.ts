@@ -164,33 +164,25 @@ export class OutputLog {
 
   /** Everything from this byte on, also what is still to come, until `finish`; ends early with `signal`. */
   async *follow(from: number, signal: AbortSignal): AsyncGenerator<OutputPiece> {
-    const reader = new OutputReader(this, from);
-    try {
-      while (!signal.aborted && !this.#isClosed) {
-        const pieces = await reader.next();
-        if (pieces !== undefined) yield* pieces;
-        else if (this.#finished) return;
-        else await this.#untilMore(reader.position, signal);
-      }
-    } finally {
-      await reader.close();
+    await using reader = new OutputReader(this, from);
+    while (!signal.aborted && !this.#isClosed) {
+      const pieces = await reader.next();
+      if (pieces !== undefined) yield* pieces;
+      else if (this.#finished) return;
+      else await this.#untilMore(reader.position, signal);
     }
   }
 
   /** What there is from this byte on, until `limitBytes` are exceeded. */
   async *read(from: number, limitBytes: number): AsyncGenerator<OutputPiece> {
-    const reader = new OutputReader(this, from);
+    await using reader = new OutputReader(this, from);
     const end = this.#bytes;
-    try {
-      let count = 0;
-      while (count < limitBytes && reader.position < end) {
-        for (const piece of (await reader.next()) ?? []) {
-          if (piece.type !== 'cut') count += piece.bytes.length;
-          yield piece;
-        }
+    let count = 0;
+    while (count < limitBytes && reader.position < end) {
+      for (const piece of (await reader.next()) ?? []) {
+        if (piece.type !== 'cut') count += piece.bytes.length;
+        yield piece;
       }
-    } finally {
-      await reader.close();
     }
   }
 

@@ -66,7 +66,7 @@ export class OutputReader {
   }
 
   async #enter(segment: Segment): Promise<void> {
-    await this.close();
+    await this[Symbol.asyncDispose]();
     try {
       const file = await open(toSegmentPath(this.#log.folder, segment));
       this.#open = { segment, file, fileAt: 0, byteAt: segment.from };
@@ -90,7 +90,7 @@ export class OutputReader {
     return pieces;
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     const file = this.#open?.file;
     this.#open = undefined;
     await file?.close();

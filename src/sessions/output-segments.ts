@@ -81,17 +81,13 @@ async function measureFile(
   path: string,
   size: number,
 ): Promise<{ bytes: number; stderr: number; fileBytes: number }> {
-  const file = await open(path);
-  try {
-    const buffer = Buffer.allocUnsafe(size);
-    let filled = 0;
-    while (filled < size) {
-      const { bytesRead } = await file.read(buffer, filled, size - filled, filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    return measureRecords(buffer.subarray(0, filled));
-  } finally {
-    await file.close();
+  await using file = await open(path);
+  const buffer = Buffer.allocUnsafe(size);
+  let filled = 0;
+  while (filled < size) {
+    const { bytesRead } = await file.read(buffer, filled, size - filled, filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
   }
+  return measureRecords(buffer.subarray(0, filled));
 }

@@ -135,19 +135,15 @@ class Extractor {
     }
     // Without the bits that lend rights; what is left goes through the umask.
     const mode = (item.mode & 0o777) | 0o600;
-    const file = await open(join(this.#options.into, ...parts), NEW_FILE, mode);
-    try {
-      for await (const bytes of item.content()) {
-        await file.writeFile(bytes);
-        this.#bytes += bytes.length;
-      }
-      if (this.#options.isPublic === true) await file.chmod((item.mode & 0o100) === 0 ? 0o644 : 0o755);
-      // Nothing is from the future: tools that compare times would be misled.
-      const modified = Math.min(item.modifiedSeconds, Date.now() / 1000);
-      await file.utimes(modified, modified);
-    } finally {
-      await file.close();
+    await using file = await open(join(this.#options.into, ...parts), NEW_FILE, mode);
+    for await (const bytes of item.content()) {
+      await file.writeFile(bytes);
+      this.#bytes += bytes.length;
     }
+    if (this.#options.isPublic === true) await file.chmod((item.mode & 0o100) === 0 ? 0o644 : 0o755);
+    // Nothing is from the future: tools that compare times would be misled.
+    const modified = Math.min(item.modifiedSeconds, Date.now() / 1000);
+    await file.utimes(modified, modified);
     this.#files += 1;
     this.#options.onItem?.({ files: this.#files, bytes: this.#bytes });
   }

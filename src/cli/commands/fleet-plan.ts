@@ -108,16 +108,12 @@ async function readDescription(
   }
   const mayAsk = options.interactive && options.templateOnly !== true && process.stdin.isTTY;
   if (said !== '' || !mayAsk) return said;
-  const questions = createInterface({ input: process.stdin, output: terminal.stderr });
-  try {
-    const what = await questions.question(`What should ${feature} do?\n> `);
-    const done = await questions.question(
-      'How will you see that it is done? (empty: leave it to the agent)\n> ',
-    );
-    return done.trim() === '' ? what : `${what}\n\nIt is done when: ${done}`;
-  } finally {
-    questions.close();
-  }
+  using questions = createInterface({ input: process.stdin, output: terminal.stderr });
+  const what = await questions.question(`What should ${feature} do?\n> `);
+  const done = await questions.question(
+    'How will you see that it is done? (empty: leave it to the agent)\n> ',
+  );
+  return done.trim() === '' ? what : `${what}\n\nIt is done when: ${done}`;
 }
 
 async function readIssue(file: string): Promise<string> {

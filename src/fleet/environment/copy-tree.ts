@@ -71,46 +71,39 @@ class TreeCopy {
 
   async #copyFolder(from: string, to: string, depth: number): Promise<void> {
     if (depth > DEEPEST) throw new RangeError('folders are too deep to be copied');
-    const folder = await open(from, AS_FOLDER);
-    try {
-      const info = await folder.stat();
-      await mkdir(to, { mode: 0o700 });
-      const inside = join(OPEN_FILES, String(folder.fd));
-      const entries = await readdir(inside, { withFileTypes: true });
-      this.#entries += entries.length;
-      if (this.#entries > this.#options.mostEntries) throw new RangeError('too many files to be copied');
-      const folders = entries.filter((entry) => entry.isDirectory());
-      const others = entries.filter((entry) => !entry.isDirectory());
-      for (let at = 0; at < others.length; at += AT_ONCE) {
-        const some = others.slice(at, at + AT_ONCE);
-        // oxlint-disable-next-line no-await-in-loop -- So many at once.
-        await Promise.all(some.map(({ name }) => this.#copyOther(join(inside, name), join(to, name))));
-      }
-      for (const { name } of folders) {
-        // oxlint-disable-next-line no-await-in-loop -- Each has its own many files.
-        await this.#copyFolder(join(inside, name), join(to, name), depth + 1);
-      }
-      await this.#finish(to, info, 0o700);
-    } finally {
-      await folder.close();
+    await using folder = await open(from, AS_FOLDER);
+    const info = await folder.stat();
+    await mkdir(to, { mode: 0o700 });
+    const inside = join(OPEN_FILES, String(folder.fd));
+    const entries = await readdir(inside, { withFileTypes: true });
+    this.#entries += entries.length;
+    if (this.#entries > this.#options.mostEntries) throw new RangeError('too many files to be copied');
+    const folders = entries.filter((entry) => entry.isDirectory());
+    const others = entries.filter((entry) => !entry.isDirectory());
+    for (let at = 0; at < others.length; at += AT_ONCE) {
+      const some = others.slice(at, at + AT_ONCE);
+      // oxlint-disable-next-line no-await-in-loop -- So many at once.
+      await Promise.all(some.map(({ name }) => this.#copyOther(join(inside, name), join(to, name))));
     }
+    for (const { name } of folders) {
+      // oxlint-disable-next-line no-await-in-loop -- Each has its own many files.
+      await this.#copyFolder(join(inside, name), join(to, name), depth + 1);
+    }
+    await this.#finish(to, info, 0o700);
   }
 
   /** SECURITY: what it is, is asked of what was opened. */
   async #copyOther(from: string, to: string): Promise<void> {
-    const file = await openFile(from);
-    if (file === 'link') await this.#copyLink(from, to);
-    if (file === 'link' || file === 'other') return;
-    try {
-      const info = await file.stat();
-      if (!info.isFile()) return;
-      this.#bytes += info.size;
-      if (this.#bytes > this.#options.mostBytes) throw new RangeError('files are too large to be copied');
-      await copyFile(join(OPEN_FILES, String(file.fd)), to, AS_COPY);
-      await this.#finish(to, info, 0);
-    } finally {
-      await file.close();
-    }
+    const opened = await openFile(from);
+    if (opened === 'link') await this.#copyLink(from, to);
+    if (opened === 'link' || opened === 'other') return;
+    await using file = opened;
+    const info = await file.stat();
+    if (!info.isFile()) return;
+    this.#bytes += info.size;
+    if (this.#bytes > this.#options.mostBytes) throw new RangeError('files are too large to be copied');
+    await copyFile(join(OPEN_FILES, String(file.fd)), to, AS_COPY);
+    await this.#finish(to, info, 0);
   }
 
   async #copyLink(from: string, to: string): Promise<void> {

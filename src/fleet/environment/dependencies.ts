@@ -172,13 +172,9 @@ export class DependencyCache {
 }
 
 async function writeMarker(folder: string, marker: z.infer<typeof Marker>): Promise<void> {
-  const file = await open(join(folder, MARKER), 'wx', 0o600);
-  try {
-    await file.writeFile(JSON.stringify(marker));
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(join(folder, MARKER), 'wx', 0o600);
+  await file.writeFile(JSON.stringify(marker));
+  await file.sync();
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -137,13 +137,9 @@ async function store({ git, pack }: Arrival): Promise<void> {
 
 /** From the header of the pack. */
 async function countObjects(pack: string): Promise<number> {
-  const file = await open(pack, 'r');
-  try {
-    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(12) });
-    return bytesRead === 12 ? buffer.readUInt32BE(8) : 0;
-  } finally {
-    await file.close();
-  }
+  await using file = await open(pack, 'r');
+  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(12) });
+  return bytesRead === 12 ? buffer.readUInt32BE(8) : 0;
 }
 
 function refused(why: string, cause?: unknown): HotcellError {

@@ -145,18 +145,14 @@ async function isBeingMade(folder: string): Promise<boolean> {
 /** SECURITY: a cell without a file system of its own could have put anything there, so links are not followed. */
 async function pointsTo(path: string, folder: string): Promise<boolean> {
   if (!(await lstat(path).catch(() => undefined))?.isDirectory()) return false;
-  const file = await open(
+  await using file = await open(
     join(path, '.git'),
     constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
   ).catch(() => undefined);
   if (file === undefined) return false;
-  try {
-    if (!(await file.stat()).isFile()) return false;
-    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(8192) });
-    return lineOf(buffer.toString('utf8', 0, bytesRead)) === `gitdir: ${folder}`;
-  } finally {
-    await file.close();
-  }
+  if (!(await file.stat()).isFile()) return false;
+  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(8192) });
+  return lineOf(buffer.toString('utf8', 0, bytesRead)) === `gitdir: ${folder}`;
 }
 
 async function readText(path: string): Promise<string | undefined> {
