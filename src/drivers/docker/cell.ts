@@ -17,6 +17,7 @@ import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
 import { listen } from './attached-stream.ts';
 
 const WORDS_KEPT = 2048;
+const AGAIN_MS = 1000;
 
 export interface DockerCellParts {
   readonly id: string;
@@ -97,7 +98,7 @@ export class DockerCell extends KnownCell implements Cell {
     else await this.reconnect();
   }
 
-  /** The connection broke, the container may be there: only one that has ended is lost. Tried again when the engine is back. */
+  /** The connection broke, the container may be there: only one that has ended is lost. Tried again until that is known. */
   async reconnect(): Promise<void> {
     const { lasting } = this.#parts;
     if (lasting === undefined || this.#leftAlone) return;
@@ -120,6 +121,8 @@ export class DockerCell extends KnownCell implements Cell {
       const isRepeated = this.#asked > 1;
       this.#asked = 0;
       if (isRepeated) await this.reconnect();
+      // The engine may be back before anybody has noticed that it was away: nobody would ask again.
+      else setTimeout(() => void this.reconnect(), AGAIN_MS).unref();
       return;
     }
     this.#asked = 0;

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HotcellError } from '../../core/errors.ts';
 import {
+  readUsage,
   removeContainer,
   removeOrphans,
   removeOwn,
@@ -29,6 +30,11 @@ function inTurn(...answers: readonly [...ScriptedAnswer[], ScriptedAnswer]): Eng
   const left = [...answers];
   return () => (left.length > 1 ? left.shift() : left[0]) ?? 'hang';
 }
+
+test('[RS-22] the figures of a container that is gone: the cell is lost, which is no defect of ours', async () => {
+  scripted.script = () => refuse(404, 'No such container: abc');
+  await expect(readUsage(engine, 'abc')).rejects.toMatchObject({ code: 'CELL_LOST' });
+});
 
 describe('the removal of a container', () => {
   test('[CX-18] is by force, with its nameless volumes', async () => {

@@ -58,9 +58,12 @@ export async function wasOutOfMemory(engine: Engine, id: string): Promise<boolea
 
 /** What a container uses at the moment, as the engine counts it. */
 export async function readUsage(engine: Engine, id: string): Promise<CellUsage> {
-  const stats = await engine.call('count', (docker) =>
-    docker.getContainer(id).stats({ stream: false, 'one-shot': true }),
-  );
+  const stats = await engine
+    .call('count', (docker) => docker.getContainer(id).stats({ stream: false, 'one-shot': true }))
+    .catch((error: unknown) => {
+      if (!isRefusal(error, 404)) throw error;
+      throw new HotcellError('CELL_LOST', 'the cell is gone: its container has ended', { cause: error });
+    });
   return {
     cpuMs: (stats.cpu_stats?.cpu_usage?.total_usage ?? 0) / 1e6,
     memoryBytes: stats.memory_stats?.usage,
