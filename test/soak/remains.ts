@@ -58,13 +58,20 @@ function tracesOfFormer({ stateDirectory, formerInstances }: World): string[] {
   return [...cgroups, ...mounts, ...folders].filter(isTheirs);
 }
 
-async function thingsOfFormer({ way, formerPids }: World): Promise<string[]> {
-  if (way.driver !== 'docker') return [];
-  const things = await Promise.all([...formerPids].map((pid) => engineThingsOf(pid)));
-  return things
-    .flat()
-    .filter(({ labels }) => labels['hotcell.keeper'] === undefined)
-    .map(({ kind, name }) => `${kind} ${name} of a former server`);
+async function thingsOfFormer({ way, formerPids, engine }: World): Promise<string[]> {
+  if (way.driver !== 'docker' || engine === undefined) return [];
+  const things = (await Promise.all([...formerPids].map((pid) => engineThingsOf(pid)))).flat();
+  const left = things.filter(({ labels }) => labels['hotcell.keeper'] === undefined);
+  return Promise.all(
+    left.map(async ({ kind, id, name }) => {
+      // Of one that is being removed the engine has forgotten the name already.
+      const path = kind === 'container' ? `/containers/${id}/json` : '/version';
+      const { State: state } = await engine.api
+        .call<{ State?: object }>('GET', path)
+        .catch(() => ({ State: undefined }));
+      return `${kind} ${name} ${id} of a former server: ${JSON.stringify(state)}`;
+    }),
+  );
 }
 
 /** Every session has one of each, and nobody else has any. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultyEngine } from '../../support/faulty-engine.ts';
 import { waitFor } from '../../support/leftovers.ts';
 import { choose } from '../acts/act.ts';
+import type { SessionEntry } from '../ledger.ts';
 import type { World } from '../world.ts';
 import type { Harm } from './fault.ts';
 
@@ -22,6 +23,20 @@ async function untilHealthy(world: World): Promise<void> {
     return status === 'ok' && problem === null;
   };
   await waitFor('the server has its engine again', isWell, RECOVERS_MS);
+  await Promise.all(
+    world.ledger
+      .entries()
+      .map((entry) => waitFor('a session is over or goes on', () => isDecided(world, entry), RECOVERS_MS)),
+  );
+}
+
+/** It takes a moment until the server knows which containers the engine has lost. */
+async function isDecided(world: World, { id }: SessionEntry): Promise<boolean> {
+  const { status } = await world.door.ask('GET', `/${id}`);
+  if (status !== 200) return status === 410 || status === 404;
+  const reply = await world.door.ask('POST', `/${id}/exec`, { command: 'true', timeout_s: 10 });
+  // One that is paused says so.
+  return [200, 409, 410].includes(reply.status) && reply.body['ok'] !== false;
 }
 
 /** It takes its containers with it: sessions are over, their files are not. */
@@ -56,4 +71,10 @@ export const killContainer: Harm = async (world, { dice }) => {
   if (labels['hotcell.keeper'] !== undefined) world.ledger.allowLosses(1);
   // It may have ended by itself meanwhile.
   await api.call('POST', `/containers/${id}/kill`).catch(() => {});
+  const isGone = async (): Promise<boolean> =>
+    api.call('GET', `/containers/${id}/json`).then(
+      () => false,
+      () => true,
+    );
+  await waitFor('the server has noticed', isGone, RECOVERS_MS);
 };
