@@ -24,7 +24,7 @@ export async function findLeftCells(config: Config, drivers: readonly Driver[]):
   const left = await lookInStore(config);
   const found = drivers.map(async (driver) => {
     const orphans = await driver.orphans();
-    const lasting = left === undefined ? [] : ((await driver.lasting?.list(left.keeper)) ?? []);
+    const lasting = left === undefined ? [] : ((await driver.lasting?.list(left.store)) ?? []);
     return [...orphans, ...lasting].map((cell) => toReport(driver.name, cell, left));
   });
   // A driver that fails here has said so in its probe.

@@ -59,10 +59,10 @@ export interface CellFolder {
   readonly writable?: true;
 }
 
-/** Who keeps a cell that outlives the server. */
+/** Whose cell it is that outlives the server. */
 export interface Lasting {
-  /** Twelve hex digits that name the keeper's records; servers that do not have them leave the cell alone. */
-  readonly keeper: string;
+  /** Twelve hex digits that name the store of its records; servers without that store leave the cell alone. */
+  readonly store: string;
 }
 
 export const WORKSPACE_IN_CELL = '/workspace';

@@ -49,10 +49,10 @@ export interface LastingCells {
    * cell any more.
    */
   adopt(record: string, spec: CellSpec): Promise<Cell>;
-  /** Those of this keeper. */
-  list(keeper: string): Promise<LeftCell[]>;
-  /** Removes those of this keeper but for the ones with these ids. Returns the ids of those removed. */
-  reclaim(keeper: string, keep: ReadonlySet<string>): Promise<string[]>;
+  /** Those of this store. */
+  list(store: string): Promise<LeftCell[]>;
+  /** Removes those of this store but for the ones with these ids. Returns the ids of those removed. */
+  reclaim(store: string, keep: ReadonlySet<string>): Promise<string[]>;
 }
 
 /** A way to make cells. Vendor-free: nothing of a runtime's own words crosses this line. */

@@ -29,7 +29,7 @@ test('[SC-04] a folder to read is no reason to refuse', () => {
 });
 
 test.each<[string, Partial<CellSpec>]>([
-  ['a cell that lasts', { lasting: { keeper: 'abcdefabcdef' } }],
+  ['a cell that lasts', { lasting: { store: 'abcdefabcdef' } }],
   ['a workspace', { workspace: { folder: undefined, owner: 1000 } }],
 ])('[SC-04] whose cells end with the server refuses %s', (_what, session) => {
   expect(() => refuseSpec({ ...SPEC, ...session }, APPLE)).toThrow(

@@ -33,12 +33,12 @@ function toLeft(row: Row): LeftSession {
 export function readLeft(
   dir: string,
   abandonedMs: number,
-): { keeper: string; sessions: (LeftSession & { readonly until: number | undefined })[] } {
+): { store: string; sessions: (LeftSession & { readonly until: number | undefined })[] } {
   const store = SessionStore.look(dir);
   try {
     const rows = store.sessions.living();
     const sessions = rows.map((row) => ({ ...toLeft(row), until: endOf(store, row, abandonedMs) }));
-    return { keeper: store.keeper, sessions };
+    return { store: store.id, sessions };
   } finally {
     store.close();
   }
@@ -103,7 +103,7 @@ async function endAll(store: SessionStore, options: LeftOptions): Promise<LeftEn
   const problems: HotcellError[] = [];
   for (const driver of drivers) {
     try {
-      await requireLasting(driver).reclaim(store.keeper, new Set());
+      await requireLasting(driver).reclaim(store.id, new Set());
     } catch (error) {
       problems.push(toHotcellError(error));
       able.delete(driver.name);

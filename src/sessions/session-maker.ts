@@ -112,7 +112,7 @@ export class SessionMaker {
       kind: 'session',
       limits: facts.limits,
       image: TEMPLATES[facts.runtime].image,
-      lasting: { keeper: this.#parts.host.store.keeper },
+      lasting: { store: this.#parts.host.store.id },
       workspace: { folder: facts.volumeFolder ?? undefined, owner: facts.volumeOwner },
     };
   }

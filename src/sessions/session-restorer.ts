@@ -67,7 +67,7 @@ export class SessionRestorer {
     const permits = new Semaphore(adopting);
     await Promise.all(rows.map((row) => permits.run(() => this.#restoreOne(row, lostReason))));
     const left = [...this.#unreachable.values()].flatMap(({ cellId }) => cellId ?? []);
-    await requireLasting(driver).reclaim(store.keeper, new Set([...this.#adopted, ...left]));
+    await requireLasting(driver).reclaim(store.id, new Set([...this.#adopted, ...left]));
     for (const row of rows) if (row.state === 'creating') await remains.forgetUnborn(row);
     await holds.reclaim();
   }

@@ -26,14 +26,14 @@ function codeOf(work: () => unknown): string {
 }
 
 describe('the store', () => {
-  test('[RS-22] [SC-05] is for its owner alone, and has the same keeper every time', () => {
+  test('[RS-22] [SC-05] is for its owner alone, and has the same id every time', () => {
     const first = SessionStore.open(folder);
-    const { keeper } = first;
-    expect(keeper).toMatch(/^[0-9a-f]{12}$/);
+    const { id } = first;
+    expect(id).toMatch(/^[0-9a-f]{12}$/);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     first.close();
     const again = SessionStore.open(folder);
-    expect(again.keeper).toBe(keeper);
+    expect(again.id).toBe(id);
     again.close();
   });
 

@@ -19,8 +19,8 @@ const databaseOf = (folder: string): string => join(folder, 'sessions.db');
 export class SessionStore {
   readonly sessions: SessionRows;
   readonly execs: ExecRows;
-  /** Twelve hex digits that name this store towards drivers: cells of other keepers are not ours. */
-  readonly keeper: string;
+  /** Twelve hex digits that name this store towards drivers: cells of other stores are not ours. */
+  readonly id: string;
   readonly outputFolder: string;
   /** Made just now: no server before us has left anything. */
   readonly isNew: boolean;
@@ -29,7 +29,7 @@ export class SessionStore {
   private constructor(db: DatabaseSync, folder: string, isNew: boolean) {
     this.#db = db;
     this.isNew = isNew;
-    this.keeper = this.#meta('keeper', () => randomBytes(6).toString('hex'));
+    this.id = this.#meta('keeper', () => randomBytes(6).toString('hex'));
     this.outputFolder = join(folder, 'output');
     this.sessions = new SessionRows(db);
     this.execs = new ExecRows(db);

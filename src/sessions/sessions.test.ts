@@ -34,7 +34,7 @@ describe('a new session', () => {
       kind: 'session',
       name: expect.stringMatching(/^session-node-[0-9a-f]{4}$/),
       image: { recipe: 'node' },
-      lasting: { keeper: expect.stringMatching(/^[0-9a-f]{12}$/) },
+      lasting: { store: expect.stringMatching(/^[0-9a-f]{12}$/) },
       workspace: { folder: expect.stringContaining('/volumes/'), owner: 4711 },
       limits: { cpus: 1, memoryBytes: 2048 * MiB, diskBytes: 512 * MiB, processes: 64 },
     });

@@ -288,10 +288,10 @@ function expectMemoryEnd(reply: Awaited<ReturnType<Hand['exec']>>): void {
 
 function readFromKernel(stateDirectory: string): Enforced {
   const [folder = ''] = globSync(`${stateDirectory}/lasting-*/cells/*`);
-  const [keeper = '', , id = ''] = folder.slice(stateDirectory.length + 1).split('/');
+  const [instance = '', , id = ''] = folder.slice(stateDirectory.length + 1).split('/');
   const read = (controller: string, name: string): string => {
     const places = [`/sys/fs/cgroup/${controller}/hotcell`, '/sys/fs/cgroup/hotcell'];
-    const files = places.map((place) => `${place}/${keeper}/${id}/${name}`);
+    const files = places.map((place) => `${place}/${instance}/${id}/${name}`);
     return readFileSync(files.find((file) => existsSync(file)) ?? `no ${name}`, 'utf8').trim();
   };
   const isOld = existsSync('/sys/fs/cgroup/memory/hotcell');

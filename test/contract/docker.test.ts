@@ -40,8 +40,8 @@ function makeDriver(engine: () => EngineApi, runtime: string): Driver {
     create: (spec) => driver().create({ ...spec, image: { name: BASE_IMAGE, recipe: undefined } }),
     lasting: {
       adopt: (record, spec) => driver().lasting.adopt(record, spec),
-      list: (keeper) => driver().lasting.list(keeper),
-      reclaim: (keeper, keep) => driver().lasting.reclaim(keeper, keep),
+      list: (store) => driver().lasting.list(store),
+      reclaim: (store, keep) => driver().lasting.reclaim(store, keep),
     },
     list: () => driver().list(),
     imageName: (image) => driver().imageName(image),

@@ -121,7 +121,7 @@ export const LASTING_EXEMPTIONS: Readonly<Record<RuntimeName | 'docker' | 'podma
     'a server that is killed while commands write loses nothing': ENDS_WITH_THE_CONNECTION,
     'a server that stops leaves its cells running, and its process ends by itself': ENDS_WITH_THE_CONNECTION,
     'a frozen cell can be taken over, and then runs': ENDS_WITH_THE_CONNECTION,
-    'only cells of the same keeper that nobody wants are removed': ENDS_WITH_THE_CONNECTION,
+    'only cells of the same store that nobody wants are removed': ENDS_WITH_THE_CONNECTION,
     'no program of the cell can speak for the server, nor hear it': ENDS_WITH_THE_CONNECTION,
     'a cell that ended while no server was there is lost': ENDS_WITH_THE_CONNECTION,
   },

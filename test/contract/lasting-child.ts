@@ -19,7 +19,7 @@ export interface LastWords {
 
 export interface ChildTask {
   readonly words: DriverWords;
-  readonly keeper: string;
+  readonly store: string;
   readonly task: 'work' | 'leave' | 'unseen';
   /** For `unseen`: where something is mounted that the engine does not see. */
   readonly folder?: string;
@@ -52,7 +52,7 @@ async function work(cell: Cell): Promise<LastWords> {
   return { record: requireLastingCell(cell).record, commands };
 }
 
-const { words, keeper, task, folder = '' } = JSON.parse(process.argv[2] ?? '') as ChildTask;
+const { words, store, task, folder = '' } = JSON.parse(process.argv[2] ?? '') as ChildTask;
 const driver = toDriver(words);
 
 if (task === 'unseen') {
@@ -62,7 +62,7 @@ if (task === 'unseen') {
   mkdirSync(join(folder, TMP_OF_WORKSPACE));
   const creating = FurnishedCell.make({
     driver,
-    spec: lastingSpec(keeper, { folder, owner: 0x70000101 }),
+    spec: lastingSpec(store, { folder, owner: 0x70000101 }),
     sight: await sightOfWorkspace(folder),
     log: SILENT_LOG,
   });
@@ -73,7 +73,7 @@ if (task === 'unseen') {
   await driver.close();
   process.stdout.write(`${code}\n`);
 } else {
-  const cell = await driver.create(lastingSpec(keeper));
+  const cell = await driver.create(lastingSpec(store));
   process.stdout.write(`${JSON.stringify(await work(cell))}\n`);
   // An orderly server goes by itself, without being told to exit.
   if (task === 'leave') await driver.close();

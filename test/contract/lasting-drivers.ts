@@ -42,13 +42,13 @@ export const DISK_BYTES = 32 * MiB;
 /** A host id that nobody has. */
 const OWNER = 0x70000101;
 
-export function lastingSpec(keeper: string, workspace?: CellWorkspace): CellSpec {
+export function lastingSpec(store: string, workspace?: CellWorkspace): CellSpec {
   return {
     name: `contract-session-${randomBytes(2).toString('hex')}`,
     kind: 'session',
     limits: { ...DEFAULT_LIMITS, diskBytes: DISK_BYTES },
     image: { name: BASE_IMAGE, recipe: undefined },
-    lasting: { keeper },
+    lasting: { store },
     workspace: workspace ?? { folder: undefined, owner: OWNER },
   };
 }

@@ -9,7 +9,7 @@ import { testThatNeeds, whyNotOci } from '../support/needs.ts';
 import { startPodman, whyNoPodman } from '../support/podman.ts';
 import { makeStateDirectory, removeFolders } from '../support/server.ts';
 import { LASTING_EXEMPTIONS } from './exemptions.ts';
-import { lastingContract, usedKeepers } from './lasting.ts';
+import { lastingContract, usedStores } from './lasting.ts';
 
 const stack = new AsyncDisposableStack();
 const stateDirectory = makeStateDirectory();
@@ -69,8 +69,8 @@ testThatNeeds(whyNoEngine())(
     interface Labelled {
       readonly Labels: Record<string, string> | null;
     }
-    const isOurs = ({ Labels }: Labelled): boolean => usedKeepers.has(Labels?.['hotcell.keeper'] ?? '');
-    expect(usedKeepers.size).toBeGreaterThan(10);
+    const isOurs = ({ Labels }: Labelled): boolean => usedStores.has(Labels?.['hotcell.keeper'] ?? '');
+    expect(usedStores.size).toBeGreaterThan(10);
     for (const engine of podmanMissing === undefined ? [engineApi(), podman] : [engineApi()]) {
       const containers = await engine.call<Labelled[]>('GET', '/containers/json?all=1');
       const { Volumes } = await engine.call<{ Volumes: Labelled[] | null }>('GET', '/volumes');

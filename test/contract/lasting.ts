@@ -15,7 +15,7 @@ import { lastingSpec, toDriver, type DriverWords } from './lasting-drivers.ts';
 const CHILD = fileURLToPath(new URL('lasting-child.ts', import.meta.url));
 
 /** Of all cells that were made here: whatever else is in an engine is somebody else's. */
-export const usedKeepers = new Set<string>();
+export const usedStores = new Set<string>();
 
 export interface LastingSubject {
   readonly words: DriverWords;
@@ -24,7 +24,7 @@ export interface LastingSubject {
 interface Servers {
   /** Drivers are servers here: each is closed at the end, whatever the test does. */
   readonly makeServer: () => Driver;
-  readonly newKeeper: () => string;
+  readonly newStore: () => string;
 }
 
 async function withServers(
@@ -32,24 +32,24 @@ async function withServers(
   check: (servers: Servers) => Promise<void>,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
-  const keepers: string[] = [];
+  const stores: string[] = [];
   const makeServer = (): Driver => {
     const driver = toDriver(words);
     stack.defer(() => driver.close());
     return driver;
   };
-  const newKeeper = (): string => {
-    const keeper = randomBytes(6).toString('hex');
-    keepers.push(keeper);
-    usedKeepers.add(keeper);
-    return keeper;
+  const newStore = (): string => {
+    const store = randomBytes(6).toString('hex');
+    stores.push(store);
+    usedStores.add(store);
+    return store;
   };
   try {
-    await check({ makeServer, newKeeper });
+    await check({ makeServer, newStore });
   } catch (error) {
     // Whoever has failed has not disposed of its cells.
     const driver = makeServer();
-    for (const keeper of keepers) await requireLasting(driver).reclaim(keeper, new Set());
+    for (const store of stores) await requireLasting(driver).reclaim(store, new Set());
     throw error;
   }
 }
@@ -106,14 +106,14 @@ async function afterTheEndOf(
   task: 'work' | 'leave',
   endIt: (child: ChildProcess) => void,
 ): Promise<void> {
-  await withServers(subject, async ({ makeServer, newKeeper }) => {
-    const keeper = newKeeper();
-    const child = startChild({ words: subject.words, keeper, task });
+  await withServers(subject, async ({ makeServer, newStore }) => {
+    const store = newStore();
+    const child = startChild({ words: subject.words, store, task });
     const exited = once(child, 'exit');
     const last = JSON.parse(await firstLine(child)) as LastWords;
     endIt(child);
     await exited;
-    const cell = await requireLasting(makeServer()).adopt(last.record, lastingSpec(keeper));
+    const cell = await requireLasting(makeServer()).adopt(last.record, lastingSpec(store));
     expect(cell.lasting?.record).toBe(last.record);
     await goOn(cell, last);
     expect(await run(cell, 'echo fine')).toBe('fine\n');
@@ -130,8 +130,8 @@ export const LASTING = {
   'a server that stops leaves its cells running, and its process ends by itself': (subject: LastingSubject) =>
     afterTheEndOf(subject, 'leave', () => {}),
   'a frozen cell uses no CPU, and goes on where it was': (subject: LastingSubject) =>
-    withServers(subject, async ({ makeServer, newKeeper }) => {
-      const cell = await makeServer().create(lastingSpec(newKeeper()));
+    withServers(subject, async ({ makeServer, newStore }) => {
+      const cell = await makeServer().create(lastingSpec(newStore()));
       const busy = await cell.exec(bash('echo up; while :; do :; done'));
       await readLine(busy);
       await waitFor('it is busy', async () => (await cpuMsOf(cell)) > 200);
@@ -147,8 +147,8 @@ export const LASTING = {
       await cell.dispose();
     }),
   'a frozen cell can be taken over, and then runs': (subject: LastingSubject) =>
-    withServers(subject, async ({ makeServer, newKeeper }) => {
-      const [first, spec] = [makeServer(), lastingSpec(newKeeper())];
+    withServers(subject, async ({ makeServer, newStore }) => {
+      const [first, spec] = [makeServer(), lastingSpec(newStore())];
       const cell = await first.create(spec);
       await requireFreezer(cell).freeze();
       await first.close();
@@ -157,35 +157,32 @@ export const LASTING = {
       await adopted.dispose();
     }),
   'a frozen cell can be removed': (subject: LastingSubject) =>
-    withServers(subject, async ({ makeServer, newKeeper }) => {
-      const [driver, keeper] = [makeServer(), newKeeper()];
-      const [one, other] = [
-        await driver.create(lastingSpec(keeper)),
-        await driver.create(lastingSpec(keeper)),
-      ];
+    withServers(subject, async ({ makeServer, newStore }) => {
+      const [driver, store] = [makeServer(), newStore()];
+      const [one, other] = [await driver.create(lastingSpec(store)), await driver.create(lastingSpec(store))];
       await Promise.all([requireFreezer(one).freeze(), requireFreezer(other).freeze()]);
       await one.dispose();
       await one.gone;
-      expect(await requireLasting(driver).reclaim(keeper, new Set())).toEqual([other.id]);
+      expect(await requireLasting(driver).reclaim(store, new Set())).toEqual([other.id]);
       await other.gone;
       expect(driver.list()).toEqual([]);
     }),
-  'only cells of the same keeper that nobody wants are removed': (subject: LastingSubject) =>
-    withServers(subject, async ({ makeServer, newKeeper }) => {
-      const [keeper, stranger, first] = [newKeeper(), newKeeper(), makeServer()];
+  'only cells of the same store that nobody wants are removed': (subject: LastingSubject) =>
+    withServers(subject, async ({ makeServer, newStore }) => {
+      const [store, stranger, first] = [newStore(), newStore(), makeServer()];
       const make = (who: string): Promise<Cell> => first.create(lastingSpec(who));
-      const [wanted, unwanted, strange] = [await make(keeper), await make(keeper), await make(stranger)];
+      const [wanted, unwanted, strange] = [await make(store), await make(store), await make(stranger)];
       await first.close();
       const next = makeServer();
       expect([await next.orphans(), await next.reclaim()]).toEqual([[], []]);
-      const listed = await requireLasting(next).list(keeper);
+      const listed = await requireLasting(next).list(store);
       expect(new Set(listed.map(({ id }) => id))).toEqual(new Set([wanted.id, unwanted.id]));
-      expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([unwanted.id]);
-      expect(await requireLasting(next).reclaim(keeper, new Set([wanted.id]))).toEqual([]);
-      const gone = requireLasting(next).adopt(requireLastingCell(unwanted).record, lastingSpec(keeper));
+      expect(await requireLasting(next).reclaim(store, new Set([wanted.id]))).toEqual([unwanted.id]);
+      expect(await requireLasting(next).reclaim(store, new Set([wanted.id]))).toEqual([]);
+      const gone = requireLasting(next).adopt(requireLastingCell(unwanted).record, lastingSpec(store));
       await expect(gone).rejects.toMatchObject({ code: 'CELL_LOST' });
       for (const [cell, who] of [
-        [wanted, keeper],
+        [wanted, store],
         [strange, stranger],
       ] as const) {
         const adopted = await requireLasting(next).adopt(requireLastingCell(cell).record, lastingSpec(who));
@@ -194,8 +191,8 @@ export const LASTING = {
       }
     }),
   'no program of the cell can speak for the server, nor hear it': (subject: LastingSubject) =>
-    withServers(subject, async ({ makeServer, newKeeper }) => {
-      const [first, spec] = [makeServer(), lastingSpec(newKeeper())];
+    withServers(subject, async ({ makeServer, newStore }) => {
+      const [first, spec] = [makeServer(), lastingSpec(newStore())];
       const cell = await first.create(spec);
       const attempt = `for f in /run/hotcell/* /proc/1/fd/0 /proc/1/fd/1; do
         for how in '<>' '>>' '<'; do (eval "exec 3$how $f") 2>/dev/null && echo "opened $f $how"; done
@@ -207,8 +204,8 @@ export const LASTING = {
       await adopted.dispose();
     }),
   'a cell that ended while no server was there is lost': (subject: LastingSubject) =>
-    withServers(subject, async ({ makeServer, newKeeper }) => {
-      const [first, spec] = [makeServer(), lastingSpec(newKeeper())];
+    withServers(subject, async ({ makeServer, newStore }) => {
+      const [first, spec] = [makeServer(), lastingSpec(newStore())];
       const cell = await first.create(spec);
       const [one, other] = [makeServer(), makeServer()];
       await first.close();

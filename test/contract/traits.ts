@@ -28,7 +28,7 @@ export const TRAITS = {
       });
   },
   'whose cells end with the server makes none that lasts': async ({ driver }: Subject) => {
-    const spec = { ...specOf(undefined), lasting: { keeper: 'abcdefabcdef' } };
+    const spec = { ...specOf(undefined), lasting: { store: 'abcdefabcdef' } };
     await expect(driver.create(spec)).rejects.toMatchObject({ code: 'SESSIONS_UNAVAILABLE' });
     const cell = await driver.create(specOf(undefined));
     const exec = await cell.exec(bash('true'));

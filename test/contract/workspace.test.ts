@@ -80,11 +80,11 @@ for (const way of WAYS) {
       cleanUp.defer(async () => {
         for (const project of workspaces.keys()) await volumes.release(project, 'nothing');
       });
-      const keeper = randomBytes(6).toString('hex');
+      const store = randomBytes(6).toString('hex');
       await use(async (project) => {
         const workspace = await volumes.open(project, DISK_BYTES);
         workspaces.set(project, workspace);
-        const cell = await driver.create(lastingSpec(keeper, workspace));
+        const cell = await driver.create(lastingSpec(store, workspace));
         cleanUp.defer(() => cell.dispose());
         return cell;
       }, workspaces);
@@ -145,7 +145,7 @@ testThatNeeds(missing ?? whyNoEngine())(
         stateDirectory,
         socket: engineApi().socket,
       };
-      const child = startChild({ words, keeper: randomBytes(6).toString('hex'), task: 'unseen', folder }, [
+      const child = startChild({ words, store: randomBytes(6).toString('hex'), task: 'unseen', folder }, [
         'unshare',
         '--mount',
         '--propagation',

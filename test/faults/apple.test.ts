@@ -229,7 +229,7 @@ describe('kill -9 of the server', () => {
 describe('what cannot be had is refused', () => {
   test('[SC-04] a cell that outlives the server', async () => {
     const driver = makeDriver();
-    const spec = { ...idleSpec(), lasting: { keeper: '0123456789ab' } };
+    const spec = { ...idleSpec(), lasting: { store: '0123456789ab' } };
     await expect(driver.create(spec)).rejects.toMatchObject({ code: 'SESSIONS_UNAVAILABLE' });
     expect('lasting' in driver).toBe(false);
   });

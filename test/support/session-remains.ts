@@ -13,27 +13,27 @@ export interface SessionSite {
   readonly stateDirectory: string;
   readonly driver: 'oci' | 'docker';
   /** Names the store in cgroups and labels. */
-  readonly keeper: string;
+  readonly store: string;
 }
 
 /** To be asked while no server runs: the store is for one reader only. */
 export function siteOf(stateDirectory: string, driver: SessionSite['driver']): SessionSite {
   const file = join(dataDirectoryOf(stateDirectory), 'sessions.db');
-  if (!existsSync(file)) return { stateDirectory, driver, keeper: '' };
+  if (!existsSync(file)) return { stateDirectory, driver, store: '' };
   using db = new DatabaseSync(file);
-  const keeper = db.prepare("SELECT value FROM meta WHERE name = 'keeper'").get()?.['value'];
-  return { stateDirectory, driver, keeper: typeof keeper === 'string' ? keeper : '' };
+  const store = db.prepare("SELECT value FROM meta WHERE name = 'keeper'").get()?.['value'];
+  return { stateDirectory, driver, store: typeof store === 'string' ? store : '' };
 }
 
 /** What of its sessions is on the host and in the engine, in words; empty when they are all gone. */
 export async function describeSessions(site: SessionSite): Promise<string[]> {
-  const { stateDirectory, keeper } = site;
+  const { stateDirectory, store } = site;
   const data = dataDirectoryOf(stateDirectory);
   const containers = await containersOf(site);
   return [
     ...listProcesses().filter((line) => line.includes(stateDirectory)),
     ...cellPids(site, containers).map((pid) => `pid ${pid}`),
-    ...(keeper === '' ? [] : cgroupsOf(keeper)),
+    ...(store === '' ? [] : cgroupsOf(store)),
     ...mountsBelow([stateDirectory, data]).map((path) => `mount ${path}`),
     ...loopsBelow(data),
     ...imagesIn(data),
@@ -61,19 +61,19 @@ export async function clearSessions(site: SessionSite): Promise<void> {
   const data = dataDirectoryOf(stateDirectory);
   // The deepest first; the folders may be mounts themselves.
   for (const path of [stateDirectory, data].flatMap(mountsIn).toReversed()) spawnSync('umount', ['-l', path]);
-  for (const path of cgroupsOf(site.keeper).toReversed()) spawnSync('rmdir', [path]);
+  for (const path of cgroupsOf(site.store).toReversed()) spawnSync('rmdir', [path]);
   for (const folder of [stateDirectory, data])
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 }
 
-function cellPids({ keeper }: SessionSite, containers: readonly string[]): number[] {
-  if (keeper === '') return [];
-  return processesIn([`/hotcell/lasting-${keeper}/`, ...containers.map((id) => `/${id}`)]);
+function cellPids({ store }: SessionSite, containers: readonly string[]): number[] {
+  if (store === '') return [];
+  return processesIn([`/hotcell/lasting-${store}/`, ...containers.map((id) => `/${id}`)]);
 }
 
 /** Below every hierarchy, the outermost first. */
-function cgroupsOf(keeper: string): string[] {
-  return keeper === '' ? [] : globSync(`/sys/fs/cgroup/{,*/}hotcell/lasting-${keeper}{,/**/}`).toSorted();
+function cgroupsOf(store: string): string[] {
+  return store === '' ? [] : globSync(`/sys/fs/cgroup/{,*/}hotcell/lasting-${store}{,/**/}`).toSorted();
 }
 
 function mountsBelow(folders: readonly string[]): string[] {
@@ -103,26 +103,26 @@ function listFolder(folder: string): string[] {
   return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : [];
 }
 
-async function containersOf({ driver, keeper }: SessionSite): Promise<string[]> {
-  if (driver === 'oci' || keeper === '') return [];
+async function containersOf({ driver, store }: SessionSite): Promise<string[]> {
+  if (driver === 'oci' || store === '') return [];
   const found = await engineApi().call<{ Id: string }[]>(
     'GET',
-    `/containers/json?all=1&filters=${toFilter(keeper)}`,
+    `/containers/json?all=1&filters=${toFilter(store)}`,
   );
   return found.map(({ Id }) => Id);
 }
 
-async function volumesOf({ driver, keeper }: SessionSite): Promise<string[]> {
-  if (driver === 'oci' || keeper === '') return [];
+async function volumesOf({ driver, store }: SessionSite): Promise<string[]> {
+  if (driver === 'oci' || store === '') return [];
   const { Volumes } = await engineApi().call<{ Volumes: { Name: string }[] | null }>(
     'GET',
-    `/volumes?filters=${toFilter(keeper)}`,
+    `/volumes?filters=${toFilter(store)}`,
   );
   return (Volumes ?? []).map(({ Name }) => Name);
 }
 
-function toFilter(keeper: string): string {
-  return encodeURIComponent(JSON.stringify({ label: [`hotcell.keeper=${keeper}`] }));
+function toFilter(store: string): string {
+  return encodeURIComponent(JSON.stringify({ label: [`hotcell.keeper=${store}`] }));
 }
 
 /** What is gone meanwhile is no concern of ours. */

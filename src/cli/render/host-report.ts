@@ -69,23 +69,23 @@ function renderPromises(drivers: readonly DriverReport[], paint: Paints): string
   if (working.length === 0) return [];
   const rows = PROMISES.map((promise) => [
     `  ${promise}`,
-    ...working.map(({ enforcement }) => paintKeeper(enforcement[promise], paint)),
+    ...working.map(({ enforcement }) => paintEnforcer(enforcement[promise], paint)),
     paint.dim(PROMISE_MEANING[promise]),
   ]);
   const heading = ['  PROMISE', ...working.map(({ name }) => name.toUpperCase()), 'MEANING'];
   return [paint.bold('Who keeps which promise'), renderTable([heading, ...rows]), ''];
 }
 
-function paintKeeper(keeper: EnforcedBy, paint: Paints): string {
-  switch (keeper) {
+function paintEnforcer(by: EnforcedBy, paint: Paints): string {
+  switch (by) {
     case 'kernel':
     case 'hypervisor':
-      return paint.green(keeper);
+      return paint.green(by);
     case 'supervisor':
-      return paint.yellow(keeper);
+      return paint.yellow(by);
     case 'nobody':
-      return paint.red(keeper);
+      return paint.red(by);
     default:
-      return keeper satisfies never;
+      return by satisfies never;
   }
 }

@@ -8,7 +8,7 @@ const SESSION: CellSpec = {
   name: 'session-00ff',
   kind: 'session',
   limits: { ...DEFAULT_LIMITS, diskBytes: 64 * MiB },
-  lasting: { keeper: '0123456789ab' },
+  lasting: { store: '0123456789ab' },
 };
 
 function bodyOf(changes: Partial<CellSpec> = {}) {
@@ -35,7 +35,7 @@ describe('a cell that lasts', () => {
     });
   });
 
-  test('[RS-22] names its keeper and no process that could be found dead', () => {
+  test('[RS-22] names its store and no process that could be found dead', () => {
     expect(bodyOf().Labels).toEqual({
       'hotcell.keeper': '0123456789ab',
       'hotcell.kind': 'session',

@@ -28,7 +28,7 @@ import {
   removeUnusedVolumes,
   requireRunning,
   toFilters,
-  toKeeperLabels,
+  toStoreLabels,
   type LastingRecord,
 } from './lasting.ts';
 import { probeDocker } from './probe.ts';
@@ -46,17 +46,17 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   readonly traits: DriverTraits;
   readonly lasting: LastingCells = {
     adopt: (record, spec) => this.#adopt(record, spec),
-    list: async (keeper) => {
+    list: async (store) => {
       const { host } = await probeDocker(this.#options);
-      return host === undefined ? [] : (await listCells(host.engine, toFilters(keeper))).map(toLeftCell);
+      return host === undefined ? [] : (await listCells(host.engine, toFilters(store))).map(toLeftCell);
     },
-    reclaim: (keeper, keep) => this.#reclaimLasting(keeper, keep),
+    reclaim: (store, keep) => this.#reclaimLasting(store, keep),
   };
   readonly #options: DockerOptions;
   /** With the guest files of cells that outlive us, by name. */
   readonly #lastingVolumes = new Map<string, Promise<void>>();
   /** Whose cells, that outlive us, we have had. */
-  readonly #keepers = new Set<string>();
+  readonly #stores = new Set<string>();
 
   constructor(options: DockerOptions) {
     super(options);
@@ -86,18 +86,18 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
     return cell;
   }
 
-  async #reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
+  async #reclaimLasting(store: string, keep: ReadonlySet<string>): Promise<string[]> {
     const { host } = await probeDocker(this.#options);
-    return host === undefined ? [] : removeLasting(host.engine, keeper, keep);
+    return host === undefined ? [] : removeLasting(host.engine, store, keep);
   }
 
   async #guestVolume(site: DockerSite, { lasting }: CellSpec, image: string): Promise<string> {
     if (lasting === undefined) return site.guestVolume(image);
     const { guest } = this.#options;
-    const name = await lastingVolumeName(lasting.keeper, guest);
+    const name = await lastingVolumeName(lasting.store, guest);
     const making =
       this.#lastingVolumes.get(name) ??
-      makeGuestVolume(site.host.engine, { name, labels: toKeeperLabels(lasting.keeper), image, guest });
+      makeGuestVolume(site.host.engine, { name, labels: toStoreLabels(lasting.store), image, guest });
     this.#lastingVolumes.set(name, making);
     await making.catch((error: unknown) => {
       this.#lastingVolumes.delete(name);
@@ -150,7 +150,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   #watch(site: DockerSite, made: MadeCell, lasting: LastingLink | undefined): DockerCell {
     const { engine } = site.host;
     const { id, name, spec, stream, image } = made;
-    if (spec.lasting !== undefined) this.#keepers.add(spec.lasting.keeper);
+    if (spec.lasting !== undefined) this.#stores.add(spec.lasting.store);
     const act = (what: string, action: (container: Container) => Promise<unknown>) => async () => {
       await engine.call(what, (docker) => action(docker.getContainer(id)));
     };
@@ -196,7 +196,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
         name,
         image: parts.image,
         user: toUser(site, spec),
-        labels: spec.lasting === undefined ? site.labels : toKeeperLabels(spec.lasting.keeper),
+        labels: spec.lasting === undefined ? site.labels : toStoreLabels(spec.lasting.store),
         guestVolume: parts.volume,
         runtime: this.#options.runtime,
         isPodman: site.host.isPodman,
@@ -244,7 +244,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   }
 
   protected async closeSite(site: DockerSite): Promise<void> {
-    for (const keeper of this.#keepers) await removeUnusedVolumes(site.host.engine, keeper).catch(() => {});
+    for (const store of this.#stores) await removeUnusedVolumes(site.host.engine, store).catch(() => {});
     await closeSite(site, this.#options.log);
   }
 }

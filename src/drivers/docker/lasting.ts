@@ -8,11 +8,11 @@ import { isRefusal, type Engine } from './engine.ts';
 import { NOT_FOR_CELLS } from './guest-volume.ts';
 import type { Labels } from '../engine/owner-labels.ts';
 
-/** Who keeps cells that outlive every server. They name no process, so nobody takes them for a dead one's. */
-const KEEPER = 'hotcell.keeper';
+/** The store of cells that outlive every server. They name no process, so nobody takes them for a dead one's. */
+const STORE = 'hotcell.keeper';
 
-export function toKeeperLabels(keeper: string): Labels {
-  return { [KEEPER]: keeper };
+export function toStoreLabels(store: string): Labels {
+  return { [STORE]: store };
 }
 
 /** What another server needs to go on with a cell. */
@@ -28,14 +28,14 @@ export function parseRecord(text: string): LastingRecord {
 }
 
 /** Cells go on with the guest files that they were made with, so other files are another volume. */
-export async function lastingVolumeName(keeper: string, guest: string): Promise<string> {
+export async function lastingVolumeName(store: string, guest: string): Promise<string> {
   const hash = createHash('sha256');
   const names = await readdir(guest, { recursive: true, withFileTypes: true });
   const paths = names.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   for (const path of paths.toSorted()) {
     if (!NOT_FOR_CELLS.test(path.slice(guest.length + 1))) hash.update(path).update(await readFile(path));
   }
-  return `hotcell-${keeper}-${hash.digest('hex').slice(0, 8)}`;
+  return `hotcell-${store}-${hash.digest('hex').slice(0, 8)}`;
 }
 
 /** Makes sure that a container runs, whatever it did before: a frozen agent would not answer. */
@@ -56,30 +56,30 @@ async function thawContainer(engine: Engine, id: string): Promise<void> {
   await engine.call('resume a container', (docker) => docker.getContainer(id).unpause());
 }
 
-/** Removes what no cell of this keeper uses: the engine refuses to remove what a container does. */
-export async function removeUnusedVolumes(engine: Engine, keeper: string): Promise<void> {
+/** Removes what no cell of this store uses: the engine refuses to remove what a container does. */
+export async function removeUnusedVolumes(engine: Engine, store: string): Promise<void> {
   const { Volumes } = await engine.call('list volumes', (docker) =>
-    docker.listVolumes({ filters: toFilters(keeper) }),
+    docker.listVolumes({ filters: toFilters(store) }),
   );
   for (const { Name } of Volumes ?? []) await removeVolume(engine, Name).catch(() => {});
 }
 
-export function toFilters(keeper: string): { label: string[] } {
-  return { label: [`${KEEPER}=${keeper}`] };
+export function toFilters(store: string): { label: string[] } {
+  return { label: [`${STORE}=${store}`] };
 }
 
-/** Removes the containers of this keeper but for those with these (short) ids, and the volumes that are left unused. */
+/** Removes the containers of this store but for those with these (short) ids, and the volumes that are left unused. */
 export async function removeLasting(
   engine: Engine,
-  keeper: string,
+  store: string,
   keep: ReadonlySet<string>,
 ): Promise<string[]> {
-  const unwanted = (await listCells(engine, toFilters(keeper))).filter(({ id }) => !keep.has(id));
+  const unwanted = (await listCells(engine, toFilters(store))).filter(({ id }) => !keep.has(id));
   for (const { container, isPaused } of unwanted) {
     // Whoever is frozen does not die, as far as some engines are concerned.
     if (isPaused) await thawContainer(engine, container).catch(() => {});
     await removeContainer(engine, container);
   }
-  await removeUnusedVolumes(engine, keeper);
+  await removeUnusedVolumes(engine, store);
   return unwanted.map(({ id }) => id);
 }

@@ -69,7 +69,7 @@ export class OciDriver implements Driver {
   readonly #options: OciOptions;
   readonly #cells = new Map<string, OciCell>();
   #site: Promise<OciSite> | undefined;
-  /** Where cells are that outlive us, by their keeper. */
+  /** Where cells are that outlive us, by their store. */
   readonly #lasting = new Map<string, Promise<OciSite>>();
   #closed = false;
 
@@ -79,8 +79,8 @@ export class OciDriver implements Driver {
 
   readonly lasting: LastingCells = {
     adopt: (record, spec) => this.#adopt(record, spec),
-    list: async (keeper) => cellsIn(lastingInstance(await this.#stateDirectory(), keeper)),
-    reclaim: (keeper, keep) => this.#reclaimLasting(keeper, keep),
+    list: async (store) => cellsIn(lastingInstance(await this.#stateDirectory(), store)),
+    reclaim: (store, keep) => this.#reclaimLasting(store, keep),
   };
 
   async probe(): Promise<Probe> {
@@ -95,7 +95,7 @@ export class OciDriver implements Driver {
     if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the driver is closed');
     const site = await (spec.lasting === undefined
       ? this.#openSite()
-      : this.#openLasting(spec.lasting.keeper));
+      : this.#openLasting(spec.lasting.store));
     await site.keeper.revive();
     const id = randomBytes(6).toString('hex');
     try {
@@ -110,7 +110,7 @@ export class OciDriver implements Driver {
 
   async #adopt(record: string, spec: CellSpec): Promise<Cell> {
     if (spec.lasting === undefined) throw new HotcellError('INTERNAL', 'only cells that last can be adopted');
-    const site = await this.#openLasting(spec.lasting.keeper);
+    const site = await this.#openLasting(spec.lasting.store);
     const { id, kit: kitName, marker } = parseRecord(record);
     requireFolder(cellFolderOf(site, id), spec.name);
     // Whoever is taken over runs, whatever it did before: a frozen agent would not answer.
@@ -127,17 +127,17 @@ export class OciDriver implements Driver {
     return cell;
   }
 
-  async #reclaimLasting(keeper: string, keep: ReadonlySet<string>): Promise<string[]> {
-    const { directory } = lastingInstance(await this.#stateDirectory(), keeper);
+  async #reclaimLasting(store: string, keep: ReadonlySet<string>): Promise<string[]> {
+    const { directory } = lastingInstance(await this.#stateDirectory(), store);
     if (!existsSync(directory)) return [];
     const { host } = await probeOci(this.#options);
-    return host === undefined ? [] : removeLasting(await this.#openLasting(keeper), keep);
+    return host === undefined ? [] : removeLasting(await this.#openLasting(store), keep);
   }
 
-  #openLasting(keeper: string): Promise<OciSite> {
-    const opening = this.#lasting.get(keeper) ?? openSite(this.#options, () => {}, keeper);
-    this.#lasting.set(keeper, opening);
-    opening.catch(() => this.#lasting.delete(keeper));
+  #openLasting(store: string): Promise<OciSite> {
+    const opening = this.#lasting.get(store) ?? openSite(this.#options, () => {}, store);
+    this.#lasting.set(store, opening);
+    opening.catch(() => this.#lasting.delete(store));
     return opening;
   }
 

@@ -50,13 +50,13 @@ export const runtimeDirectoryOf = (instance: Instance): string => join(instance.
 export const cgroupPathOf = (instanceId: string): string => `/hotcell/${instanceId}`;
 
 /**
- * `onVanished` is called when somebody removes the folder: its cells lose their mounts with it. With a keeper it is the
+ * `onVanished` is called when somebody removes the folder: its cells lose their mounts with it. With a store it is the
  * place of cells that outlive us.
  */
 export async function openSite(
   options: OciOptions,
   onVanished: () => void,
-  lastingKeeper?: string,
+  lastingStore?: string,
 ): Promise<OciSite> {
   const { probe, host } = await probeOci(options);
   if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
@@ -64,9 +64,9 @@ export async function openSite(
   requireEnforcement(probe.enforcement, options.weaker);
   const stateDirectory = options.stateDirectory ?? (await defaultStateDirectory());
   const instance =
-    lastingKeeper === undefined
+    lastingStore === undefined
       ? await openInstance(stateDirectory)
-      : await openLastingInstance(stateDirectory, lastingKeeper);
+      : await openLastingInstance(stateDirectory, lastingStore);
   const keeper = await Keeper.open(host.hidden);
   await makeInstanceCgroup(host.cgroups, cgroupPathOf(instance.id));
   const { guest, tools, rootfs } = options;
@@ -81,7 +81,7 @@ export async function openSite(
       base: rootfs,
       guest,
       tools,
-      workspaces: lastingKeeper !== undefined,
+      workspaces: lastingStore !== undefined,
     }),
     kits: new FifoKits(join(instance.directory, 'kits')),
     identities: new IdentityRange(host.rootless),

@@ -75,7 +75,7 @@ function parseLayer(text: string): KernelLayer | undefined {
 }
 
 const NOBODY: EnforcedBy = 'nobody';
-const by = (keeper: EnforcedBy, condition: boolean): EnforcedBy => (condition ? keeper : NOBODY);
+const by = (enforcer: EnforcedBy, condition: boolean): EnforcedBy => (condition ? enforcer : NOBODY);
 
 /** Who keeps which promise for a cell with these limits. */
 export function toEnforcement(layer: Layer, limits: Pick<Limits, 'cpus'>): Enforcement {

@@ -45,17 +45,17 @@ export async function openInstance(stateDirectory: string): Promise<Instance> {
   return { id, directory };
 }
 
-/** A folder for cells that outlive every server; its name says who keeps them. */
-export async function openLastingInstance(stateDirectory: string, keeper: string): Promise<Instance> {
+/** A folder for cells that outlive every server; its name says which store has their records. */
+export async function openLastingInstance(stateDirectory: string, store: string): Promise<Instance> {
   await makeStateDirectory(stateDirectory);
-  const instance = lastingInstance(stateDirectory, keeper);
+  const instance = lastingInstance(stateDirectory, store);
   await mkdir(instance.directory, { recursive: true, mode: 0o711 });
   return instance;
 }
 
-export function lastingInstance(stateDirectory: string, keeper: string): Instance {
-  const id = `lasting-${keeper}`;
-  if (!LASTING_ID.test(id)) throw new HotcellError('INTERNAL', 'a keeper is twelve hex digits');
+export function lastingInstance(stateDirectory: string, store: string): Instance {
+  const id = `lasting-${store}`;
+  if (!LASTING_ID.test(id)) throw new HotcellError('INTERNAL', 'the id of a store is twelve hex digits');
   return { id, directory: join(stateDirectory, id) };
 }
 
