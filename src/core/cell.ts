@@ -17,8 +17,11 @@ export interface CellImage {
  */
 export interface CellSpec {
   readonly name: string;
-  /** A worker is an agent at work in folders of the host; like a run it ends with the process that made it. */
-  readonly kind: 'run' | 'session' | 'worker';
+  /**
+   * A worker is an agent at work in folders of the host; like a run it ends with the process that made it. Cells for
+   * packages install or read them, and end with that.
+   */
+  readonly kind: 'run' | 'session' | 'worker' | 'packages';
   readonly limits: Limits;
   /** Drivers that use images need it. */
   readonly image?: CellImage;

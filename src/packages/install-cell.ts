@@ -44,7 +44,7 @@ export async function installInCell<T>(parts: InstallCellParts, installation: In
   throwIfEnded(signal);
   const spec = {
     name: 'packages',
-    kind: 'session',
+    kind: 'packages',
     limits,
     ...(image === undefined ? {} : { image }),
   } as const;

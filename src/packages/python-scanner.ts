@@ -75,7 +75,7 @@ export class PythonScanner {
     const { driver, image, limits } = this.#options;
     const cell = await driver.create({
       name: 'imports',
-      kind: 'session',
+      kind: 'packages',
       limits,
       ...(image === undefined ? {} : { image }),
     });
