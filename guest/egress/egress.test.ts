@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { Outside } from '../../src/egress/outside.double.ts';
 import { ProxyClient } from '../../src/egress/proxy-front.double.ts';
-import type { EgressSession } from '../../src/egress/session.ts';
+import type { WayOut } from '../../src/egress/way-out.ts';
 import { Authority } from '../../test/support/certificates.ts';
 import { RelayProgram, freePort } from './harness.ts';
 
@@ -39,7 +39,7 @@ afterAll(() => {
 
 /** The guest program on a port of this machine, as that of one session. */
 async function relay(
-  session: EgressSession,
+  session: WayOut,
   port?: number,
 ): Promise<{ exec: RelayProgram; served: Promise<void>; client: ProxyClient }> {
   const own = port ?? (await freePort());

@@ -29,7 +29,7 @@ interface Entry extends HostPattern {
 
 const ALL_PATHS = '/*';
 
-/** What a session may reach. SECURITY: an empty list allows nothing. */
+/** What one way out may reach. SECURITY: an empty list allows nothing. */
 export class AllowList {
   /** What the presets in it stand for. */
   readonly hosts: readonly string[];

@@ -2,7 +2,7 @@ import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Permission } from '../wire/permissions.ts';
 import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { HeaderInjection } from './header-injection.ts';
-import type { EgressReport, EgressSession } from './session.ts';
+import type { EgressReport, WayOut } from './way-out.ts';
 
 /** A host that may be reached, with what may be asked of it. */
 export type HttpRule = Omit<Extract<Permission, { type: 'http' }>, 'type' | 'description'>;
@@ -18,9 +18,9 @@ export abstract class GatedNetwork {
   abstract readonly port: number | undefined;
   /** There is nothing to wait for. */
   abstract readonly isReady: boolean;
-  readonly #egress: EgressSession;
+  readonly #egress: WayOut;
 
-  constructor(egress: EgressSession) {
+  constructor(egress: WayOut) {
     this.#egress = egress;
   }
 

@@ -36,7 +36,7 @@ export class Dialer {
     this.#parts = parts;
   }
 
-  /** `turns`: a session waits for its own lookups and not for those of others. */
+  /** `turns`: a way out waits for its own lookups and not for those of others. */
   async dial(to: Destination, turns: Semaphore): Promise<Dialled> {
     const resolved = await turns.run(() => this.#resolve(to.host));
     return 'refused' in resolved ? resolved : this.#connect(to, resolved.addresses);

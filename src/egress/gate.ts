@@ -6,7 +6,7 @@ import { InjectedHeaders, type HeaderInjection } from './header-injection.ts';
 import { presetVariables, type PresetTable } from './presets.ts';
 import type { ProxyKey } from './proxy-key.ts';
 import { HOW_TO_ALLOW } from './refusal-reply.ts';
-import { EgressSession } from './session.ts';
+import { WayOut } from './way-out.ts';
 import { TlsClient } from './tls-client.ts';
 
 export interface EgressGateOptions extends GuardOptions {
@@ -36,7 +36,7 @@ export class EgressGate {
   readonly #options: EgressGateOptions;
   readonly #dialer: Dialer;
   readonly #tls: TlsClient;
-  readonly #sessions = new Set<EgressSession>();
+  readonly #waysOut = new Set<WayOut>();
 
   constructor(options: EgressGateOptions) {
     this.#options = options;
@@ -49,11 +49,11 @@ export class EgressGate {
     this.#tls = new TlsClient({ caBundle: options.caBundle, timeoutMs });
   }
 
-  open(allow: readonly Allowed[], options: OpenOptions = {}): EgressSession {
+  open(allow: readonly Allowed[], options: OpenOptions = {}): WayOut {
     const { key, howToAllow = HOW_TO_ALLOW, inject } = options;
     const { presets, log } = this.#options;
-    const onClose = (closed: EgressSession): void => void this.#sessions.delete(closed);
-    const session = new EgressSession(allow, {
+    const onClose = (closed: WayOut): void => void this.#waysOut.delete(closed);
+    const wayOut = new WayOut(allow, {
       dialer: this.#dialer,
       tls: this.#tls,
       presets,
@@ -63,8 +63,8 @@ export class EgressGate {
       injected: new InjectedHeaders(inject),
       onClose,
     });
-    this.#sessions.add(session);
-    return session;
+    this.#waysOut.add(wayOut);
+    return wayOut;
   }
 
   /** What tells programs in a cell where packages are, as far as the list allows them to go there. */
@@ -72,10 +72,10 @@ export class EgressGate {
     return presetVariables(this.#options.presets, allow);
   }
 
-  /** Ends every session and every connection of theirs. */
+  /** Closes every way out and every connection of theirs. */
   async close(): Promise<void> {
-    const sessions = [...this.#sessions];
-    for (const session of sessions) session.close();
-    await Promise.all(sessions.map((session) => session.done()));
+    const waysOut = [...this.#waysOut];
+    for (const wayOut of waysOut) wayOut.close();
+    await Promise.all(waysOut.map((wayOut) => wayOut.done()));
   }
 }

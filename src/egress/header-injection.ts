@@ -34,7 +34,7 @@ const OURS: ReadonlySet<string> = new Set([
 type Added = ReadonlyMap<string, string>;
 
 /**
- * The headers that one session adds. SECURITY: their values are in here and in what is sent to their host; a plan of a
+ * The headers that one way out adds. SECURITY: their values are in here and in what is sent to their host; a plan of a
  * request, a passage or a refusal has none of them.
  */
 export class InjectedHeaders {

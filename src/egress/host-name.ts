@@ -6,7 +6,7 @@ export interface Destination {
   readonly port: number;
 }
 
-/** Why something is refused, before it is known for which session. */
+/** Why something is refused, before it is known on which way out. */
 export interface Refused {
   readonly code: EgressRefusal['code'];
   readonly reason: string;

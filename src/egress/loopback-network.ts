@@ -5,11 +5,11 @@ import { proxyVariables } from './cell-side.ts';
 import { GatedNetwork } from './cell-network.ts';
 import type { ProxyKey } from './proxy-key.ts';
 import { MOST_CONNECTIONS } from './relay.ts';
-import type { EgressSession } from './session.ts';
+import type { WayOut } from './way-out.ts';
 
 export interface LoopbackParts {
   /** SECURITY: opened with the same key, since everybody on this machine can connect. */
-  readonly egress: EgressSession;
+  readonly egress: WayOut;
   readonly key: ProxyKey;
   /** More of them than those of the proxy. */
   readonly variables: Readonly<Record<string, string>>;

@@ -8,13 +8,13 @@ import { SILENT_LOG } from '../core/log.ts';
 import type { Allowed } from './cell-network.ts';
 import { EgressGate, type EgressGateOptions, type OpenOptions } from './gate.ts';
 import { ProxyFront } from './proxy-front.double.ts';
-import type { EgressSession } from './session.ts';
+import type { WayOut } from './way-out.ts';
 
 const NO_PRESETS = { npm: { hosts: [] }, pypi: { hosts: [] }, github: { hosts: [] } };
 
 export interface Opened {
   readonly gate: EgressGate;
-  readonly session: EgressSession;
+  readonly session: WayOut;
   readonly front: ProxyFront;
   /** Names that were resolved. */
   readonly resolved: string[];
@@ -96,7 +96,7 @@ export class Outside {
     return { gate, session, front, resolved };
   }
 
-  async front(session: EgressSession): Promise<ProxyFront> {
+  async front(session: WayOut): Promise<ProxyFront> {
     const front = await ProxyFront.start(session);
     this.#ends.push(() => front.close());
     return front;
@@ -150,5 +150,4 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-export const codes = (session: EgressSession): string[] =>
-  session.describe().refusals.map(({ code }) => code);
+export const codes = (session: WayOut): string[] => session.describe().refusals.map(({ code }) => code);

@@ -33,7 +33,7 @@ class Passage {
   }
 }
 
-/** Those of one session that are open. */
+/** Those of one way out that are open. */
 export class Passages {
   readonly #open = new Set<Passage>();
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request, type IncomingHttpHeaders } from 'node:http';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import type { EgressSession } from './session.ts';
+import type { WayOut } from './way-out.ts';
 
 export interface Answer {
   readonly status: number;
@@ -98,7 +98,7 @@ export class ProxyFront extends ProxyClient {
     this.#sockets = sockets;
   }
 
-  static async start(session: EgressSession): Promise<ProxyFront> {
+  static async start(session: WayOut): Promise<ProxyFront> {
     const sockets = new Set<Socket>();
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       sockets.add(socket);

@@ -1,14 +1,14 @@
 import type { Log } from '../core/log.ts';
 import type { EgressRefusal } from '../core/egress-refusal.ts';
 
-/** SECURITY: a program can ask for hosts without end. So many refusals are kept of a session, */
+/** SECURITY: a program can ask for hosts without end. So many refusals are kept of a way out, */
 const KEPT = 100;
 /** and so many lines a minute does it get in the log of the server. */
 const LINES_PER_MINUTE = 60;
 const LONGEST_HOST = 260;
 const MINUTE_MS = 60_000;
 
-/** What was refused to one session. */
+/** What was refused on one way out. */
 export class RefusalLog {
   readonly #log: Log;
   readonly #latest: EgressRefusal[] = [];

@@ -4,10 +4,10 @@ import type { Exec, ExecRequest } from '../core/exec.ts';
 import type { Log } from '../core/log.ts';
 import { PROXY_IN_CELL, RELAY, proxyVariables } from './cell-side.ts';
 import { GatedNetwork } from './cell-network.ts';
-import type { EgressSession } from './session.ts';
+import type { WayOut } from './way-out.ts';
 
 export interface RelayNetworkParts {
-  readonly egress: EgressSession;
+  readonly egress: WayOut;
   readonly clock: Pick<Clock, 'after'>;
   readonly log: Log;
   startHelper(request: ExecRequest): Promise<Exec>;

@@ -2,7 +2,7 @@ import type { Isolation } from '../core/cell.ts';
 import type { TerminalSize } from '../core/exec.ts';
 import type { Limits } from '../core/limits.ts';
 import type { RuntimeType } from '../core/session-words.ts';
-import type { EgressReport } from '../egress/session.ts';
+import type { EgressReport } from '../egress/way-out.ts';
 import type { Tenant } from '../policy/tenants.ts';
 import type {
   FileChange,

@@ -4,7 +4,7 @@ import type { CellNetwork } from '../egress/cell-network.ts';
 import { refusedBy } from '../policy/command-rules.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
 import type { EndReason } from '../core/session-words.ts';
-import type { EgressReport } from '../egress/session.ts';
+import type { EgressReport } from '../egress/way-out.ts';
 import type { PatchedFile, PathContent, SentFile, SyncReport, SyncWish } from '../workspace/files.ts';
 import type {
   Changes,

@@ -24,7 +24,7 @@ import { toNameable, type SeenRequest } from './seen-request.ts';
 import type { TlsClient } from './tls-client.ts';
 import { UNRECOGNIZED_NAME, readGreeting, splice } from './tunnel.ts';
 
-export interface EgressSessionParts {
+export interface WayOutParts {
   readonly dialer: Dialer;
   readonly tls: TlsClient;
   readonly presets: PresetTable;
@@ -33,7 +33,7 @@ export interface EgressSessionParts {
   readonly key: ProxyKey | undefined;
   readonly howToAllow: string;
   readonly injected: InjectedHeaders;
-  onClose(session: EgressSession): void;
+  onClose(wayOut: WayOut): void;
 }
 
 export interface EgressReport {
@@ -55,9 +55,9 @@ const LOOKUPS_AT_ONCE = 8;
 const NOT_HTTP: Refused = { code: 'malformed', reason: 'not a request of HTTP' };
 const NO_ECHO: Refused = { code: 'malformed', reason: 'TRACE would show what the gate adds' };
 
-/** The way out of one session: a proxy that only its own cell can speak to, or only who knows its key. */
-export class EgressSession {
-  readonly #parts: EgressSessionParts;
+/** The way out of one cell: a proxy that only its own cell can speak to, or only who knows its key. */
+export class WayOut {
+  readonly #parts: WayOutParts;
   readonly #server: Server;
   readonly #refusals: RefusalLog;
   readonly #passages = new Passages();
@@ -72,7 +72,7 @@ export class EgressSession {
   #allowedCount = 0;
   #isClosed = false;
 
-  constructor(allow: readonly Allowed[], parts: EgressSessionParts) {
+  constructor(allow: readonly Allowed[], parts: WayOutParts) {
     this.#parts = parts;
     this.#refusals = new RefusalLog(parts.log);
     this.#allow = [...allow];
@@ -117,7 +117,7 @@ export class EgressSession {
     return this.#refusals.since(mark);
   }
 
-  /** Serves the cell in which `exec`, started with `RELAY`, runs; resolves when that has ended or the session is closed. */
+  /** Serves the cell in which `exec`, started with `RELAY`, runs; resolves when that has ended or the way out is closed. */
   async serve(exec: Exec, onReady: () => void = () => {}): Promise<void> {
     if (this.#isClosed) {
       exec.closeStdin();
