@@ -95,7 +95,7 @@ async function planFeature(git: HostGit, paths: FleetPaths, wish: Planned): Prom
     refs: doomed,
     kept,
     paths: [
-      ...(await present([paths.cells, paths.gateArtifacts])),
+      ...(await present([paths.cells, paths.checkResults])),
       ...(wish.keepLogs === true ? [] : await listLogs(paths, wish.features)),
       ...(await listStateFiles(paths, wish.keepLogs === true)),
     ],
@@ -112,7 +112,7 @@ async function carryOut(git: HostGit, paths: FleetPaths, plan: CleanUpPlan): Pro
     if (path === paths.cells) await removeTree(git, path);
     else await rm(path, { recursive: true, force: true });
   }
-  for (const folder of [paths.cells, paths.gateArtifacts]) await rmdir(dirname(folder)).catch(() => {});
+  for (const folder of [paths.cells, paths.checkResults]) await rmdir(dirname(folder)).catch(() => {});
 }
 
 /** Those that exist, and those that git still knows of. */

@@ -4,13 +4,13 @@ import { FLEET_MODES } from './fleet-site.ts';
 
 const seconds = (fallback: number) => z.number().min(0).max(1_000_000).default(fallback);
 
-const QualityGate = z.looseObject({
+const QualityCheck = z.looseObject({
   name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'letters, digits, dot, - and _, at most 64'),
   command: z.string().min(1).describe('run by `bash -c` in a cell of its own, on what was merged'),
   required: z.boolean().default(false).describe('a level that does not pass it ends the run'),
   timeout: seconds(300).describe('in seconds'),
 });
-export type QualityGate = z.infer<typeof QualityGate>;
+export type QualityCheck = z.infer<typeof QualityCheck>;
 
 const MEMORY = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i;
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
@@ -148,7 +148,7 @@ export const FleetConfig = z.looseObject({
       setup_command: z.string().optional().describe('instead of what auto finds'),
     })
     .prefault({}),
-  quality_gates: z.array(QualityGate).default([]),
+  quality_gates: z.array(QualityCheck).default([]),
   resources: z
     .looseObject({
       container_memory_limit: Memory,

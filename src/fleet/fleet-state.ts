@@ -92,7 +92,7 @@ const MERGE_STATUSES = [
 ] as const;
 
 const MergeDetails = z.looseObject({
-  /** Of the branch that did not merge, or of the gate that did not pass. */
+  /** Of the branch that did not merge, or of the check that did not pass. */
   branch: z.string().optional(),
   files: z.array(z.string()).optional(),
   gate: z.string().optional(),

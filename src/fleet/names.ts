@@ -38,7 +38,7 @@ export interface FleetPaths {
   readonly events: string;
   readonly workerLogs: string;
   readonly taskLogs: string;
-  readonly gateArtifacts: string;
+  readonly checkResults: string;
   /** Git data and other private folders of the cells, one folder per worker. */
   readonly cells: string;
   /** Dependencies that were installed once, by the hash of their manifests. */
@@ -65,7 +65,7 @@ export function fleetPaths(root: string, feature: string): FleetPaths {
     events: ofState('-events.jsonl'),
     workerLogs: join(home, 'logs/workers'),
     taskLogs: join(home, 'logs/tasks'),
-    gateArtifacts: join(home, 'artifacts', feature),
+    checkResults: join(home, 'artifacts', feature),
     cells: join(home, 'cells', feature),
     dependencies: join(home, 'cache/dependencies'),
     worktrees: join(root, '.mahabharatha-worktrees', feature),

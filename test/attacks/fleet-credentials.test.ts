@@ -109,7 +109,7 @@ describeEach(FLEET_WAYS, (way) => {
       );
       expect(verified).toEqual(TASKS.map(() => 'nothing'));
       for (const level of [1, 2]) {
-        const gate = readFileSync(join(site.paths.gateArtifacts, `level-${level}/search.json`), 'utf8');
+        const gate = readFileSync(join(site.paths.checkResults, `level-${level}/search.json`), 'utf8');
         expect(JSON.parse(gate)).toMatchObject({ result: 'pass', output: 'nothing' });
       }
       const spied = [1, 2].map((number) =>

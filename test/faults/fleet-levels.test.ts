@@ -139,7 +139,7 @@ describe.concurrent('a level that does not end by itself', { timeout: 240_000 },
       const first = start(repository, 'oci');
       const { code, stderr } = await first.ended;
       expect(code).toBe(1);
-      expect(stderr).toContain('gate style did not pass after level 1 (fail): no style');
+      expect(stderr).toContain('check style did not pass after level 1 (fail): no style');
       expect(stderr).toContain(repository.branch('staging'));
       const results = (level: number): Record<string, unknown> => {
         const folder = join(repository.root, '.mahabharatha/artifacts/demo', `level-${level}`);

@@ -8,7 +8,7 @@ Examples:
   hotcell fleet resume
   hotcell fleet resume --feature login --workers 2
 
-Goes on from the state and from git: after a stop, a crash, a conflict that you have resolved, a gate that you
+Goes on from the state and from git: after a stop, a crash, a conflict that you have resolved, a check that you
 have mended, or \`hotcell fleet retry\`. What is committed is never done again.`;
 
 export function addFleetResumeCommand(parent: Command, context: CommandContext): void {

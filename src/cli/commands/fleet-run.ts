@@ -15,7 +15,7 @@ Examples:
 
 Every worker has a cell (mode container) or a process (mode subprocess), a worktree below
 .mahabharatha-worktrees and a branch mahabharatha/FEATURE/worker-N. After each level their branches are merged into
-mahabharatha/FEATURE/staging and the gates run. Your own branch is touched only by \`hotcell fleet merge\`.
+mahabharatha/FEATURE/staging and the checks run. Your own branch is touched only by \`hotcell fleet merge\`.
 Ctrl-C, \`hotcell fleet stop\` and even kill -9 lose no commit: \`hotcell fleet resume\` goes on.
 
 Exit codes: 0 all done, 1 a person is needed (it says why, and what to do), 2 usage, 130 interrupted.`;

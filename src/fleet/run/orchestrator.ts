@@ -8,7 +8,7 @@ import { featureBranch, workerBranch } from '../names.ts';
 import { Worker } from '../worker/worker.ts';
 import { Board } from './board.ts';
 import type { FleetOutcome, FleetRun } from './fleet-run.ts';
-import { runGates } from './gates.ts';
+import { runChecks } from './checks.ts';
 import { mergeLevel } from './merge-level.ts';
 import { FleetPlaces } from './places.ts';
 import { levelsOf } from './schedule.ts';
@@ -190,20 +190,20 @@ export class Orchestrator {
     );
   }
 
-  /** The gates, and then the level is complete. */
+  /** The checks, and then the level is complete. */
   async #judgeLevel(level: number): Promise<FleetOutcome | undefined> {
     const { config, paths, signal } = this.#run;
     const commit = this.#levelState(level)?.merge_commit ?? '';
-    const results = await runGates({
-      gates: config.quality_gates,
-      folder: `${paths.gateArtifacts}/level-${level}`,
+    const results = await runChecks({
+      checks: config.quality_gates,
+      folder: `${paths.checkResults}/level-${level}`,
       commit,
       signal,
-      openPlace: () => this.#places.openGates(commit),
-      onResult: ({ gate, result, durationMs }) =>
-        this.#run.store.note(`gate_${result}`, { level, gate, duration_ms: durationMs }),
+      openPlace: () => this.#places.openChecks(commit),
+      onResult: ({ check, result, durationMs }) =>
+        this.#run.store.note(`gate_${result}`, { level, gate: check, duration_ms: durationMs }),
     });
-    await this.#places.closeGates();
+    await this.#places.closeChecks();
     if (signal.aborted) return { kind: 'stopped' };
     const failed = results.find(({ required, result }) => required && result !== 'pass');
     if (failed === undefined) {
@@ -215,23 +215,23 @@ export class Orchestrator {
       this.#board.changeLevel(level, complete, 'level_complete', { commit });
       return undefined;
     }
-    const { gate, result, output } = failed;
+    const { check, result, output } = failed;
     const branch = featureBranch(paths.feature);
     const instructions = [
-      `Look: ${paths.gateArtifacts}/level-${level}/${gate}.json`,
+      `Look: ${paths.checkResults}/level-${level}/${check}.json`,
       `Mend it on the branch ${branch} (for example: git worktree add ../mend ${branch}), commit, and remove that worktree.`,
       `Then: hotcell fleet resume --feature ${paths.feature}`,
     ];
     this.#board.changeLevel(
       level,
-      { status: 'failed', merge_status: 'failed', merge_details: { gate, instructions } },
+      { status: 'failed', merge_status: 'failed', merge_details: { gate: check, instructions } },
       'gate_failed',
-      { gate, result },
+      { gate: check, result },
     );
     return this.#pause(
       new HotcellError(
         'TASKS_FAILED',
-        `gate ${gate} did not pass after level ${level} (${result}): ${output.slice(-WORDS_KEPT)}`,
+        `check ${check} did not pass after level ${level} (${result}): ${output.slice(-WORDS_KEPT)}`,
         {
           hint: instructions.join('\n'),
         },

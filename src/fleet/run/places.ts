@@ -17,9 +17,9 @@ import { featureBranch, workerBranch, workerName, workerWorktree } from '../name
 import { Place } from '../worker/place.ts';
 import type { FleetRun } from './fleet-run.ts';
 
-/** Of the gates: no worker has it. */
-const GATES = 'gates';
-const GATES_NUMBER = 9999;
+/** Of the checks: no worker has it. */
+const CHECKS = 'gates';
+const CHECKS_NUMBER = 9999;
 const SETUP_MS = 30 * 60_000;
 const WORDS_KEPT = 500;
 
@@ -54,25 +54,25 @@ export class FleetPlaces {
   }
 
   /** A new worktree and a new cell, so that no worker has a hand in it. */
-  async openGates(commit: string): Promise<Place> {
-    await this.closeGates();
+  async openChecks(commit: string): Promise<Place> {
+    await this.closeChecks();
     const { feature } = this.#run.paths;
-    const { worktree } = this.#gates();
-    const git = await this.#makeGit({ key: GATES, worker: GATES_NUMBER, ...this.#gates(), start: commit });
-    return this.#open({ key: GATES, name: `mahabharatha-${GATES}-${feature}`.slice(0, 63), git, worktree });
+    const { worktree } = this.#checks();
+    const git = await this.#makeGit({ key: CHECKS, worker: CHECKS_NUMBER, ...this.#checks(), start: commit });
+    return this.#open({ key: CHECKS, name: `mahabharatha-${CHECKS}-${feature}`.slice(0, 63), git, worktree });
   }
 
-  async closeGates(): Promise<void> {
+  async closeChecks(): Promise<void> {
     const { git } = this.#run;
-    const place = await this.#makeGit({ key: GATES, worker: GATES_NUMBER, ...this.#gates(), start: '' });
+    const place = await this.#makeGit({ key: CHECKS, worker: CHECKS_NUMBER, ...this.#checks(), start: '' });
     await place.remove();
-    await rm(this.#furnishedFile(GATES), { force: true });
-    await git.attempt(['update-ref', '-d', `refs/heads/${this.#gates().branch}`]);
+    await rm(this.#furnishedFile(CHECKS), { force: true });
+    await git.attempt(['update-ref', '-d', `refs/heads/${this.#checks().branch}`]);
   }
 
-  #gates(): { readonly worktree: string; readonly branch: string } {
+  #checks(): { readonly worktree: string; readonly branch: string } {
     const { paths } = this.#run;
-    return { worktree: join(paths.worktrees, GATES), branch: `mahabharatha/${paths.feature}/${GATES}` };
+    return { worktree: join(paths.worktrees, CHECKS), branch: `mahabharatha/${paths.feature}/${CHECKS}` };
   }
 
   async #featureHead(): Promise<string> {
@@ -233,7 +233,7 @@ export class FleetPlaces {
       await git.remove();
       await rm(this.#furnishedFile(`worker-${worker}`), { force: true });
     }
-    await this.closeGates();
+    await this.closeChecks();
     await this.#base.remove();
     // Unless somebody has put something there.
     for (const folder of [paths.cells, paths.worktrees]) await rmdir(folder).catch(() => {});

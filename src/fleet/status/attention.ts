@@ -40,7 +40,7 @@ function toLevelLine(level: string, known: LevelState): AttentionLine[] {
     return [{ kind: 'conflict', text, instructions }];
   }
   if (status !== 'failed') return [];
-  const what = details?.gate === undefined ? 'it failed' : `the gate ${details.gate} did not pass`;
+  const what = details?.gate === undefined ? 'it failed' : `the check ${details.gate} did not pass`;
   return [{ kind: 'gate', text: `level ${level}: ${what}`, instructions }];
 }
 

@@ -171,7 +171,7 @@ test('[FL-05, FL-06] what waits for a person is said, with what to do', () => {
     text: 'level 1: mahabharatha/shop/worker-1 does not merge: a.ts',
     instructions: ['git merge …'],
   });
-  expect(gate?.text).toBe('level 2: the gate lint did not pass');
+  expect(gate?.text).toBe('level 2: the check lint did not pass');
   expect(failed?.text).toMatch(/^A failed: the tests failed x+ \[…\]$/);
   expect(failed?.instructions).toContain('hotcell fleet retry A --feature shop');
   expect(escalated?.text).toBe('C asks for a decision: which one?');
