@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { OutputEvent, SessionExec } from './api.ts';
-import { begin, lastOf, made } from './session-desk.double.ts';
+import { begin, lastOf, made } from './session-fixture.double.ts';
 
 const NEVER = new AbortController().signal;
 
@@ -12,13 +12,13 @@ async function eventsOf(exec: SessionExec, from = 0): Promise<OutputEvent[]> {
 
 describe('the output of commands', () => {
   test('[RS-05] streams, and can be read again from any byte, also after the end', async () => {
-    const { desk, session } = await made();
-    await using _ = desk;
+    const { fixture, session } = await made();
+    await using _ = fixture;
     const exec = await begin(session, 'talk');
     const live = eventsOf(exec);
-    lastOf(desk).say('abc');
-    lastOf(desk).say('def', 'stderr');
-    lastOf(desk).exit(0);
+    lastOf(fixture).say('abc');
+    lastOf(fixture).say('def', 'stderr');
+    lastOf(fixture).exit(0);
     const text = (events: OutputEvent[]): string[] =>
       events.map((event) =>
         'bytes' in event
@@ -41,15 +41,15 @@ describe('the output of commands', () => {
   });
 
   test('[RS-06] a reply is cut in the middle and says how much', async () => {
-    const { desk, session } = await made({
+    const { fixture, session } = await made({
       output: { replyBytes: 4096, headBytes: 65_536, tailBytes: 65_536 },
     });
-    await using _ = desk;
+    await using _ = fixture;
     const exec = await begin(session, 'flood');
     const lines = Array.from({ length: 60_000 }, (_unused, line) => `line ${line}\n`).join('');
-    for (let at = 0; at < lines.length; at += 50_000) lastOf(desk).say(lines.slice(at, at + 50_000));
-    lastOf(desk).say('é'.repeat(3000), 'stderr');
-    lastOf(desk).exit(0);
+    for (let at = 0; at < lines.length; at += 50_000) lastOf(fixture).say(lines.slice(at, at + 50_000));
+    lastOf(fixture).say('é'.repeat(3000), 'stderr');
+    lastOf(fixture).exit(0);
     const reply = await exec.report();
     expect(reply.stdout).toMatch(/^line 0\nline 1\n[^]*\[… \d+ bytes cut …\][^]*line 59999\n$/);
     expect(reply.stderr).toMatch(/^\[… \d+ bytes cut …\]\né{1024}$/);
@@ -65,16 +65,16 @@ describe('the output of commands', () => {
   });
 
   test('[RS-06] no character is torn between two parts', async () => {
-    const { desk, session } = await made();
-    await using _ = desk;
+    const { fixture, session } = await made();
+    await using _ = fixture;
     const exec = await begin(session, 'bytes');
-    lastOf(desk).say(Buffer.from([0x61, 0xe2, 0x82]));
+    lastOf(fixture).say(Buffer.from([0x61, 0xe2, 0x82]));
     await vi.waitFor(() => expect(exec.outputBytes).toBe(3));
     const first = await exec.read(0, 100);
     expect(first).toMatchObject({ next: 1, chunks: [{ bytes: Buffer.from('a') }], result: undefined });
-    lastOf(desk).say(Buffer.from([0xac]));
-    lastOf(desk).say(Buffer.from([0xff]), 'stderr');
-    lastOf(desk).exit(0);
+    lastOf(fixture).say(Buffer.from([0xac]));
+    lastOf(fixture).say(Buffer.from([0xff]), 'stderr');
+    lastOf(fixture).exit(0);
     await exec.result;
     expect((await exec.read(first.next, 100)).chunks).toEqual([
       { stream: 'stdout', from: 1, bytes: Buffer.from('€') },
@@ -83,9 +83,9 @@ describe('the output of commands', () => {
   });
 
   test('[RS-06] old commands make room for new ones', async () => {
-    const { desk, session } = await made({ execsKept: 3 });
-    await using _ = desk;
-    desk.host.program = (command) => {
+    const { fixture, session } = await made({ execsKept: 3 });
+    await using _ = fixture;
+    fixture.host.program = (command) => {
       command.say('x');
       command.exit(0);
     };
@@ -100,10 +100,10 @@ describe('the output of commands', () => {
   });
 
   test('[RS-02] is stored before the cell may forget it', async () => {
-    const { desk, session } = await made();
-    await using _ = desk;
+    const { fixture, session } = await made();
+    await using _ = fixture;
     const exec = await begin(session, 'talk');
-    const command = lastOf(desk);
+    const command = lastOf(fixture);
     command.say('x'.repeat(1000));
     await vi.waitFor(() => expect(command.noted).toBe(1000));
     expect(exec.outputBytes).toBe(1000);

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
 import { SILENT_LOG } from '../core/log.ts';
 import { ScriptedDriver } from './scripted-driver.double.ts';
-import { SessionDesk, begin } from './session-desk.double.ts';
+import { SessionFixture, begin } from './session-fixture.double.ts';
 
 const FIXTURE = fileURLToPath(new URL('../../test/fixtures/sessions-format-1/', import.meta.url));
 const TOLD = JSON.parse(readFileSync(join(FIXTURE, 'told.json'), 'utf8')) as {
@@ -16,8 +16,8 @@ const TOLD = JSON.parse(readFileSync(join(FIXTURE, 'told.json'), 'utf8')) as {
   execs: { exec_id: string; output_bytes: number; result: Record<string, unknown> | null }[];
 };
 
-function edit(desk: SessionDesk, work: (db: DatabaseSync) => void): void {
-  using db = new DatabaseSync(join(desk.folder, 'sessions.db'));
+function edit(fixture: SessionFixture, work: (db: DatabaseSync) => void): void {
+  using db = new DatabaseSync(join(fixture.folder, 'sessions.db'));
   work(db);
 }
 
@@ -37,43 +37,43 @@ function listen(): { lines: string[]; log: typeof SILENT_LOG } {
   return { lines, log: { ...SILENT_LOG, warn: note, error: note } };
 }
 
-/** A desk with a session, one command that ended and one that runs; its server is gone. */
-async function left(): Promise<{ desk: SessionDesk; id: string; ended: string; running: string }> {
-  const desk = new SessionDesk();
-  const before = await desk.open();
-  const session = await desk.create(before);
-  desk.host.program = (command) => {
+/** A fixture with a session, one command that ended and one that runs; its server is gone. */
+async function left(): Promise<{ fixture: SessionFixture; id: string; ended: string; running: string }> {
+  const fixture = new SessionFixture();
+  const before = await fixture.open();
+  const session = await fixture.create(before);
+  fixture.host.program = (command) => {
     command.say('said');
     if (command.text === 'short') command.exit(3);
   };
   const ended = await begin(session, 'short');
   await ended.result;
   const running = await begin(session, 'long', { background: true });
-  await desk.crash(before);
-  return { desk, id: session.id, ended: ended.id, running: running.id };
+  await fixture.crash(before);
+  return { fixture, id: session.id, ended: ended.id, running: running.id };
 }
 
 describe('data of the version before', () => {
   test('[SC-07] open with every session, command, result and output, and its cell goes on', async () => {
-    await using desk = new SessionDesk();
-    const before = await desk.open({ bootId: 'first' });
-    const session = await desk.create(before, { project: 'shop', user: 'ann' });
-    desk.host.program = (command) => command.say('begun\n');
+    await using fixture = new SessionFixture();
+    const before = await fixture.open({ bootId: 'first' });
+    const session = await fixture.create(before, { project: 'shop', user: 'ann' });
+    fixture.host.program = (command) => command.say('begun\n');
     // As many as the cell of the fixture had, with our own one.
     for (let number = 0; number < 10; number++) await begin(session, 'x', { background: true });
-    await desk.crash(before);
+    await fixture.crash(before);
     for (const name of ['sessions.db', 'sessions.db-wal', 'sessions.db-shm'])
-      rmSync(join(desk.folder, name), { force: true });
-    cpSync(join(FIXTURE, 'output'), join(desk.folder, 'output'), { recursive: true });
-    edit(desk, (db) => {
+      rmSync(join(fixture.folder, name), { force: true });
+    cpSync(join(FIXTURE, 'output'), join(fixture.folder, 'output'), { recursive: true });
+    edit(fixture, (db) => {
       db.exec(readFileSync(join(FIXTURE, 'sessions.sql'), 'utf8'));
       db.exec("UPDATE meta SET value = 'first' WHERE name = 'boot'; DELETE FROM helpers");
       db.prepare("UPDATE sessions SET cell_id = '1', record = 'record-1' WHERE state = 'running'").run();
     });
     const { lines, log } = listen();
-    const sessions = await desk.open({ log, settings: { endedMs: 2 ** 31 - 1 } });
+    const sessions = await fixture.open({ log, settings: { endedMs: 2 ** 31 - 1 } });
     expect(lines).toEqual([]);
-    expect(desk.host.alive).toHaveLength(1);
+    expect(fixture.host.alive).toHaveLength(1);
     const caller = { tenant: { name: 'default', quotas: {} } };
     const found = sessions.find(caller, TOLD.session);
     expect(found.describe()).toMatchObject({
@@ -93,16 +93,16 @@ describe('data of the version before', () => {
 
 describe('what is stored', () => {
   test('[SC-07] may have more than we know, and less: what is missing has a default', async () => {
-    const { desk, id, ended, running } = await left();
-    await using _ = desk;
-    edit(desk, (db) => {
+    const { fixture, id, ended, running } = await left();
+    await using _ = fixture;
+    edit(fixture, (db) => {
       db.exec(`UPDATE execs SET result = '{"exitCode": 3, "mood": {"good": true}}' WHERE id = '${ended}'`);
       db.exec(`UPDATE execs SET facts = '{"colour": "red"}'`);
       db.exec(`UPDATE sessions SET facts = json_set(facts, '$.weather', 'fine', '$.limits.tea', 5)`);
       db.exec(`UPDATE sessions SET facts = json_remove(facts, '$.ttlMs', '$.runtime', '$.limits.openFiles')`);
     });
     const { lines, log } = listen();
-    const found = (await desk.open({ log })).find(desk.caller, id);
+    const found = (await fixture.open({ log })).find(fixture.caller, id);
     expect(lines).toEqual([]);
     expect(found.describe()).toMatchObject({ project: 'shop', runtime: 'shell', state: 'running' });
     expect(await found.findExec(ended).result).toMatchObject({
@@ -121,35 +121,35 @@ describe('what is stored', () => {
     ['result', '{"end": {"reason": "bored"}}'],
     ['kind', 'sideways'],
   ])('[SC-07] a command whose %s is %s costs nobody else anything, and is kept', async (column, value) => {
-    const { desk, id, ended, running } = await left();
-    await using _ = desk;
+    const { fixture, id, ended, running } = await left();
+    await using _ = fixture;
     const stored = (): unknown => {
       let row: unknown;
-      edit(desk, (db) => (row = db.prepare('SELECT * FROM execs WHERE id = ?').get(ended)));
+      edit(fixture, (db) => (row = db.prepare('SELECT * FROM execs WHERE id = ?').get(ended)));
       return row;
     };
-    edit(desk, (db) => db.prepare(`UPDATE execs SET ${column} = ? WHERE id = ?`).run(value, ended));
+    edit(fixture, (db) => db.prepare(`UPDATE execs SET ${column} = ? WHERE id = ?`).run(value, ended));
     const asWritten = stored();
     const { lines, log } = listen();
-    const after = await desk.open({ log });
-    const found = after.find(desk.caller, id);
+    const after = await fixture.open({ log });
+    const found = after.find(fixture.caller, id);
     expect(lines).toEqual([expect.stringMatching(`^exec record unreadable .*${ended}`)]);
-    expect(desk.host.alive).toHaveLength(1);
+    expect(fixture.host.alive).toHaveLength(1);
     expect(() => found.findExec(ended)).toThrow(
       expect.objectContaining({ code: 'EXEC_UNKNOWN', message: expect.stringContaining('cannot be read') }),
     );
-    desk.host.cells[0]?.users[1]?.exit(0);
+    fixture.host.cells[0]?.users[1]?.exit(0);
     expect((await found.findExec(running).report()).stdout).toBe('said');
-    await desk.stop(after);
+    await fixture.stop(after);
     expect(stored()).toEqual(asWritten);
   });
 
   test('[SC-07] a running command whose row cannot be read is not taken for one of ours that was left over', async () => {
-    const { desk, running } = await left();
-    await using _ = desk;
-    edit(desk, (db) => db.prepare("UPDATE execs SET facts = '?' WHERE id = ?").run(running));
-    await desk.open();
-    expect(desk.host.cells[0]?.users[1]).toMatchObject({ isEnded: false, heard: [] });
+    const { fixture, running } = await left();
+    await using _ = fixture;
+    edit(fixture, (db) => db.prepare("UPDATE execs SET facts = '?' WHERE id = ?").run(running));
+    await fixture.open();
+    expect(fixture.host.cells[0]?.users[1]).toMatchObject({ isEnded: false, heard: [] });
   });
 
   test.each([
@@ -158,61 +158,61 @@ describe('what is stored', () => {
   ])(
     '[SC-07] a session whose facts are %s goes on without us, until a start that can read it',
     async (facts, kept) => {
-      const { desk, id, running } = await left();
-      await using _ = desk;
+      const { fixture, id, running } = await left();
+      await using _ = fixture;
       let whole = '';
-      edit(desk, (db) => {
+      edit(fixture, (db) => {
         whole = String(db.prepare('SELECT facts FROM sessions').get()?.['facts']);
         const { volumeKey } = JSON.parse(whole) as { volumeKey: string };
         db.prepare('UPDATE sessions SET facts = ?').run(facts.replace('%', volumeKey));
       });
-      desk.volumes.events.length = 0;
+      fixture.volumes.events.length = 0;
       const { lines, log } = listen();
-      const blind = await desk.open({ log });
+      const blind = await fixture.open({ log });
       expect(lines).toEqual([expect.stringMatching(/^session unreachable .*"cell":"1"/)]);
-      expect(() => blind.find(desk.caller, id)).toThrow(
+      expect(() => blind.find(fixture.caller, id)).toThrow(
         expect.objectContaining({ code: 'SESSION_UNREACHABLE' }),
       );
-      expect(() => blind.find(desk.stranger, id)).toThrow(
+      expect(() => blind.find(fixture.stranger, id)).toThrow(
         expect.objectContaining({ code: 'SESSION_UNKNOWN' }),
       );
-      expect(desk.host.alive).toHaveLength(1);
+      expect(fixture.host.alive).toHaveLength(1);
       // Nobody may let go of a volume as long as it could be the one of that session.
-      expect(desk.volumes.events).toEqual(kept === 1 ? ['reclaim all but 1'] : []);
-      const other = await desk.create(blind);
+      expect(fixture.volumes.events).toEqual(kept === 1 ? ['reclaim all but 1'] : []);
+      const other = await fixture.create(blind);
       await other.destroy();
-      expect(desk.volumes.events.filter((event) => event.startsWith('release'))).toEqual([]);
-      await desk.stop(blind);
-      edit(desk, (db) => db.prepare('UPDATE sessions SET facts = ? WHERE id = ?').run(whole, id));
-      const after = await desk.open();
-      expect(after.find(desk.caller, id).findExec(running).describe().state).toBe('running');
+      expect(fixture.volumes.events.filter((event) => event.startsWith('release'))).toEqual([]);
+      await fixture.stop(blind);
+      edit(fixture, (db) => db.prepare('UPDATE sessions SET facts = ? WHERE id = ?').run(whole, id));
+      const after = await fixture.open();
+      expect(after.find(fixture.caller, id).findExec(running).describe().state).toBe('running');
     },
   );
 
   test('[SC-07] only a cell that its driver calls lost ends a session', async () => {
-    const { desk, id, running } = await left();
-    await using _ = desk;
-    const driver = new ScriptedDriver(desk.host);
+    const { fixture, id, running } = await left();
+    await using _ = fixture;
+    const driver = new ScriptedDriver(fixture.host);
     driver.lasting.adopt = () => Promise.reject(new HotcellError('CELL_START_FAILED', 'no answer'));
-    const blind = await desk.open({ driver });
-    expect(() => blind.find(desk.caller, id)).toThrow(/could not take it over: no answer/);
-    expect(desk.host.alive).toHaveLength(1);
-    await desk.stop(blind);
-    const after = await desk.open();
-    expect((await after.find(desk.caller, id).findExec(running).read(0, 10)).chunks).toHaveLength(1);
+    const blind = await fixture.open({ driver });
+    expect(() => blind.find(fixture.caller, id)).toThrow(/could not take it over: no answer/);
+    expect(fixture.host.alive).toHaveLength(1);
+    await fixture.stop(blind);
+    const after = await fixture.open();
+    expect((await after.find(fixture.caller, id).findExec(running).read(0, 10)).chunks).toHaveLength(1);
   });
 
   test('[SC-07] of a later version stops the start, and nothing is touched', async () => {
-    const { desk, id } = await left();
-    await using _ = desk;
-    edit(desk, (db) => db.exec("UPDATE meta SET value = '3' WHERE name = 'schema'"));
-    await expect(desk.open()).rejects.toMatchObject({
+    const { fixture, id } = await left();
+    await using _ = fixture;
+    edit(fixture, (db) => db.exec("UPDATE meta SET value = '3' WHERE name = 'schema'"));
+    await expect(fixture.open()).rejects.toMatchObject({
       code: 'DATA_TOO_NEW',
       message: expect.stringContaining('format 3'),
       hint: expect.stringContaining('sessions.dir'),
     });
-    expect(desk.host.alive).toHaveLength(1);
-    edit(desk, (db) => db.exec("UPDATE meta SET value = '2' WHERE name = 'schema'"));
-    expect((await desk.open()).find(desk.caller, id).describe().state).toBe('running');
+    expect(fixture.host.alive).toHaveLength(1);
+    edit(fixture, (db) => db.exec("UPDATE meta SET value = '2' WHERE name = 'schema'"));
+    expect((await fixture.open()).find(fixture.caller, id).describe().state).toBe('running');
   });
 });

@@ -56,7 +56,7 @@ export class ScriptedVolumes implements Volumes {
 }
 
 /** For tests: a folder, a host with cells, and servers one after the other. */
-export class SessionDesk {
+export class SessionFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'hotcell-sessions-'));
   readonly host = new ScriptedHost();
   readonly clock = new HandClock();
@@ -167,23 +167,23 @@ export function begin(
   return session.exec(toExecRequest(command, rest), NEVER);
 }
 
-/** A desk with one session. */
+/** A fixture with one session. */
 export async function made(
   settings: object = {},
   request: Partial<SessionRequest> = {},
-): Promise<{ desk: SessionDesk; session: LiveSession }> {
-  const desk = new SessionDesk();
-  const sessions = await desk.open({ settings });
-  return { desk, session: await desk.create(sessions, request) };
+): Promise<{ fixture: SessionFixture; session: LiveSession }> {
+  const fixture = new SessionFixture();
+  const sessions = await fixture.open({ settings });
+  return { fixture, session: await fixture.create(sessions, request) };
 }
 
 /** The commands of users in the cell that was made last. */
-export function insideOf(desk: SessionDesk): ScriptedCommand[] {
-  return desk.host.cells.at(-1)?.users ?? [];
+export function insideOf(fixture: SessionFixture): ScriptedCommand[] {
+  return fixture.host.cells.at(-1)?.users ?? [];
 }
 
-export function lastOf(desk: SessionDesk): ScriptedCommand {
-  const last = insideOf(desk).at(-1);
+export function lastOf(fixture: SessionFixture): ScriptedCommand {
+  const last = insideOf(fixture).at(-1);
   if (last === undefined) throw new Error('no command was started');
   return last;
 }
