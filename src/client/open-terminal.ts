@@ -14,7 +14,7 @@ export interface TerminalOptions extends TerminalSize {
   readonly command?: string | undefined;
 }
 
-interface SessionSite {
+interface SessionTarget {
   readonly transport: HttpTransport;
   /** Of the session. */
   readonly path: string;
@@ -22,8 +22,8 @@ interface SessionSite {
 }
 
 /** Resolves when the terminal is there. */
-export function openTerminal(site: SessionSite, options: TerminalOptions): Promise<TerminalConnection> {
-  const { transport, path, apiKey } = site;
+export function openTerminal(target: SessionTarget, options: TerminalOptions): Promise<TerminalConnection> {
+  const { transport, path, apiKey } = target;
   const { rows, columns, command } = options;
   // A browser can send no headers with a WebSocket, so the key goes as the name of a protocol.
   const key = apiKey === undefined ? [] : [toBase64Url(new TextEncoder().encode(apiKey))];
@@ -39,7 +39,7 @@ export function openTerminal(site: SessionSite, options: TerminalOptions): Promi
         const query = { rows: size.rows, cols: size.columns, from, ...start };
         return new WebSocket(transport.url({ path: `${path}/terminal`, query }, 'ws'), protocols);
       },
-      explain: (execId) => explain(site, execId),
+      explain: (execId) => explain(target, execId),
       retries: transport.retries,
       tell: (notice) => transport.tell(notice),
     },
@@ -48,7 +48,7 @@ export function openTerminal(site: SessionSite, options: TerminalOptions): Promi
   );
 }
 
-async function explain({ transport, path }: SessionSite, execId: string | undefined): Promise<void> {
+async function explain({ transport, path }: SessionTarget, execId: string | undefined): Promise<void> {
   const request = { method: 'GET', once: true } as const;
   if (execId !== undefined) {
     const ofExec = { ...request, path: `${path}/execs/${encodeURIComponent(execId)}` };

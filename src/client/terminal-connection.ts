@@ -11,7 +11,7 @@ export interface TerminalSize {
 }
 
 /** Where to connect to. */
-export interface TerminalSite {
+export interface TerminalTarget {
   /** Makes a connection: to the terminal with this id from this byte on, or to a new one. */
   connect(size: TerminalSize, attach: { execId?: string | undefined; from?: number | undefined }): WebSocket;
   /** A WebSocket does not say why it was refused; a plain request does. Throws that reason, if there is one. */
@@ -42,7 +42,7 @@ const utf8 = new TextEncoder();
  * again by itself when it breaks; nothing that the terminal shows is lost or shown twice.
  */
 export class TerminalConnection implements AsyncIterable<Uint8Array> {
-  readonly #site: TerminalSite;
+  readonly #target: TerminalTarget;
   readonly #shown = new EventQueue<Uint8Array>(MOST_PARTS_WAITING);
   readonly #exit = Promise.withResolvers<ExecResult | undefined>();
   readonly #leaving = new AbortController();
@@ -58,8 +58,12 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
   #isResting = false;
   #keys: Uint8Array<ArrayBuffer>[] = [];
 
-  private constructor(site: TerminalSite, size: TerminalSize, attach: { execId?: string; from?: number }) {
-    this.#site = site;
+  private constructor(
+    target: TerminalTarget,
+    size: TerminalSize,
+    attach: { execId?: string; from?: number },
+  ) {
+    this.#target = target;
     this.#size = size;
     this.#execId = attach.execId;
     this.#position = attach.from;
@@ -71,11 +75,11 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
 
   /** Resolves when the terminal is there. */
   static async open(
-    site: TerminalSite,
+    target: TerminalTarget,
     size: TerminalSize,
     attach: { execId?: string; from?: number } = {},
   ): Promise<TerminalConnection> {
-    const terminal = new TerminalConnection(site, size, attach);
+    const terminal = new TerminalConnection(target, size, attach);
     terminal.#connect();
     await terminal.#opened.promise;
     return terminal;
@@ -132,7 +136,7 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
   }
 
   #connect(): void {
-    const socket = this.#site.connect(this.#size, { execId: this.#execId, from: this.#position });
+    const socket = this.#target.connect(this.#size, { execId: this.#execId, from: this.#position });
     socket.binaryType = 'arraybuffer';
     this.#socket = socket;
     this.#connectedAt = Date.now();
@@ -183,7 +187,7 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
   }
 
   async #lose(closeCode: number, reason: string): Promise<void> {
-    const { retries } = this.#site;
+    const { retries } = this.#target;
     // A quiet terminal may lose its connection now and then for days.
     if (Date.now() - this.#connectedAt > 2 * retries.longestDelayMs) this.#failures = 0;
     this.#drop();
@@ -192,7 +196,7 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
       return;
     }
     try {
-      await this.#site.explain(this.#execId);
+      await this.#target.explain(this.#execId);
     } catch (error) {
       if (error instanceof RunnerError && error.code !== 'NETWORK') {
         this.#fail(error);
@@ -206,7 +210,7 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
     }
     const delayMs = delayBefore(this.#failures, retries);
     this.#failures += 1;
-    this.#site.tell({ error: networkError('the connection to the terminal broke'), delayMs });
+    this.#target.tell({ error: networkError('the connection to the terminal broke'), delayMs });
     await pause(delayMs, this.#leaving.signal);
     if (!this.#leaving.signal.aborted) this.#connect();
   }

@@ -158,7 +158,7 @@ export interface CellUsage {
   readonly processes: number | undefined;
 }
 
-export interface Places {
+export interface PathsInCell {
   readonly workdir: string;
   readonly guest: string;
   /** Of `CellSpec.folders`. */
@@ -166,14 +166,14 @@ export interface Places {
 }
 
 /** The places of a cell that sees its folders at a path of their own. */
-export function withFolders(places: Places, folders: readonly CellFolder[] = []): Places {
+export function withFolders(places: PathsInCell, folders: readonly CellFolder[] = []): PathsInCell {
   return { ...places, ...Object.fromEntries(folders.map(({ name, at }) => [name, at])) };
 }
 
 /** A request with every placeholder filled in; `base` is what every program finds in its environment. */
 export function fillRequest(
   request: ExecRequest,
-  places: Places,
+  places: PathsInCell,
   base: Readonly<Record<string, string>>,
 ): ExecRequest & { readonly cwd: string } {
   const fill = (text: string): string => fillPlaceholders(text, places);
@@ -182,7 +182,7 @@ export function fillRequest(
   return {
     argv: [fill(program), ...rest.map(fill), ...(request.verbatim?.argv ?? [])],
     env: { ...base, ...Object.fromEntries(env), ...request.verbatim?.env },
-    cwd: request.folder === undefined ? (request.cwd ?? places.workdir) : placeOf(request.folder, places),
+    cwd: request.folder === undefined ? (request.cwd ?? places.workdir) : pathOf(request.folder, places),
     ...(request.touch === undefined ? {} : { touch: fill(request.touch) }),
     ...(request.fallbackCwd === undefined ? {} : { fallbackCwd: request.fallbackCwd }),
     ...(request.terminal === undefined ? {} : { terminal: request.terminal }),
@@ -190,7 +190,7 @@ export function fillRequest(
   };
 }
 
-function placeOf(name: string, places: Places): string {
+function pathOf(name: string, places: PathsInCell): string {
   const place = Object.hasOwn(places, name) ? places[name] : undefined;
   if (place === undefined)
     throw new HotcellError('INTERNAL', `this cell has no folder with the name ${name}`);
@@ -198,7 +198,7 @@ function placeOf(name: string, places: Places): string {
 }
 
 /** `{workdir}`, `{guest}` and names of folders in an argv or env value; nothing else is replaced. */
-export function fillPlaceholders(text: string, places: Places): string {
+export function fillPlaceholders(text: string, places: PathsInCell): string {
   return text.replaceAll(/\{([a-z]+)\}/g, (whole, name: string) =>
     Object.hasOwn(places, name) ? (places[name] ?? whole) : whole,
   );

@@ -1,4 +1,4 @@
-export interface CodePlace {
+export interface CodePosition {
   /** From 1. */
   readonly line: number;
   readonly column: number;
@@ -10,7 +10,7 @@ const BEFORE = 60;
 const AFTER = 40;
 
 /** Where in the code something is. Lines may be as long as the code is: only a part of one is shown. */
-export function toCodePlace(code: string, offset: number): CodePlace {
+export function toCodePosition(code: string, offset: number): CodePosition {
   const at = Math.min(Math.max(offset, 0), code.length);
   const start = code.lastIndexOf('\n', at - 1) + 1;
   const newline = code.indexOf('\n', at);

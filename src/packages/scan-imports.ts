@@ -1,7 +1,7 @@
 import { parseSync, type ParseResult } from 'oxc-parser';
 import { HotcellError } from '../core/errors.ts';
 import type { PackageSpec } from './api.ts';
-import { toCodePlace, type CodePlace } from './code-frame.ts';
+import { toCodePosition, type CodePosition } from './code-frame.ts';
 import { findImports, type FoundImport } from './find-imports.ts';
 import { readSpecifier } from './import-specifier.ts';
 import { SpecTable } from './package-spec.ts';
@@ -26,7 +26,7 @@ export type ImportScan =
   | { readonly ok: false; readonly problem: ScanProblem };
 
 /** Why the code cannot run; nothing needs to be installed for it. */
-export interface ScanProblem extends CodePlace {
+export interface ScanProblem extends CodePosition {
   readonly kind: 'syntax' | 'import';
   readonly message: string;
 }
@@ -50,14 +50,14 @@ export function scanImports(code: string, { fileName }: ScanOptions): ImportScan
   const [error] = parsed.errors;
   if (error !== undefined) {
     const { message, labels } = error;
-    return failed('syntax', message.slice(0, LONGEST_MESSAGE), toCodePlace(code, labels[0]?.start ?? 0));
+    return failed('syntax', message.slice(0, LONGEST_MESSAGE), toCodePosition(code, labels[0]?.start ?? 0));
   }
   const { imports, unreadable } = findImports(parsed);
   const specs = new SpecTable();
   const rewriter = new Rewriter(code);
   for (const found of imports.toSorted((one, other) => one.start - other.start)) {
     const problem = take(found, specs, rewriter);
-    if (problem !== undefined) return failed('import', problem, toCodePlace(code, found.start));
+    if (problem !== undefined) return failed('import', problem, toCodePosition(code, found.start));
   }
   return {
     ok: true,
@@ -147,13 +147,17 @@ function toWarnings(code: string, unreadable: readonly number[]): string[] {
     .toSorted((one, other) => one - other)
     .slice(0, MOST_WARNINGS)
     .map((start) => {
-      const { line } = toCodePlace(code, start);
+      const { line } = toCodePosition(code, start);
       return `line ${line}: what is imported here is only known when the code runs; packages must be asked for by name`;
     });
 }
 
-const NOWHERE: CodePlace = { line: 1, column: 1, frame: '' };
+const NOWHERE: CodePosition = { line: 1, column: 1, frame: '' };
 
-export function failed(kind: ScanProblem['kind'], message: string, place: CodePlace = NOWHERE): ImportScan {
+export function failed(
+  kind: ScanProblem['kind'],
+  message: string,
+  place: CodePosition = NOWHERE,
+): ImportScan {
   return { ok: false, problem: { kind, message, ...place } };
 }

@@ -18,7 +18,7 @@ export function toWorkspacePath(project: string): string {
 }
 
 /** What the commands of a session have in common. */
-export interface CommandPlace {
+export interface CommandBase {
   readonly workspace: string;
   readonly runtime: RuntimeType;
   /** Of the network, if there is one. */
@@ -34,7 +34,7 @@ export interface CommandWish {
 }
 
 /** One command of a user. Its environment is made anew every time. */
-export function toCommandRequest(place: CommandPlace, wish: CommandWish): ExecRequest {
+export function toCommandRequest(place: CommandBase, wish: CommandWish): ExecRequest {
   // Taken: without it the session would not follow its commands.
   const { BASH_ENV: _, ...own } = wish.env;
   return {
@@ -48,7 +48,7 @@ export function toCommandRequest(place: CommandPlace, wish: CommandWish): ExecRe
 }
 
 /** The set-up command of the template, in the workspace. */
-export function toSetupRequest(place: CommandPlace): ExecRequest | undefined {
+export function toSetupRequest(place: CommandBase): ExecRequest | undefined {
   const { setup } = TEMPLATES[place.runtime];
   if (setup === undefined) return undefined;
   return {
@@ -58,7 +58,7 @@ export function toSetupRequest(place: CommandPlace): ExecRequest | undefined {
   };
 }
 
-function toBaseVariables(place: CommandPlace, terminal: TerminalSize | undefined): Record<string, string> {
+function toBaseVariables(place: CommandBase, terminal: TerminalSize | undefined): Record<string, string> {
   const ofProject = TEMPLATES[place.runtime].programs.map((folder) => `${place.workspace}/${folder}`);
   const programs = [...ofProject, PROGRAMS_OF_HOME];
   return {

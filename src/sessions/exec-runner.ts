@@ -9,7 +9,7 @@ import {
   toCommandRequest,
   toEndCwd,
   toSetupRequest,
-  type CommandPlace,
+  type CommandBase,
   type CommandWish,
 } from './exec-plan.ts';
 import type { ChangedFile } from './exec-result.ts';
@@ -23,7 +23,7 @@ export interface CommandsHost {
   readonly sessionId: string;
   readonly cell: Cell;
   readonly site: ExecSite;
-  readonly place: CommandPlace;
+  readonly place: CommandBase;
   /** The set-up command of the template runs before commands. */
   readonly setup: boolean;
   cwd(): string;

@@ -23,7 +23,7 @@ export interface BenchCellParts {
 }
 
 /** Where programs of the cell see the folders of the host. */
-interface Places {
+interface FoldersInCell {
   readonly code: string;
   readonly packages: string;
 }
@@ -36,7 +36,7 @@ const ASK = 'IFS= read -r token <"$1/$3"; printf "%s\\n" "$token" "$1" "$2"';
 
 /** One cell of a workbench, with its files and its way out. */
 export class BenchCell {
-  readonly places: Places;
+  readonly places: FoldersInCell;
   /** The current folder of runs. */
   readonly workFolder: string;
   readonly #furnished: FurnishedCell;

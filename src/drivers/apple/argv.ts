@@ -1,6 +1,6 @@
 import type { CellSpec } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
-import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
 import type { Labels } from '../engine/owner-labels.ts';
 import { toMemoryMiB, toWholeCpus } from './grants.ts';
 import { toLabelWords } from './labels.ts';

@@ -6,13 +6,13 @@ import {
   type CellSpec,
   type CellUsage,
   type Isolation,
-  type Places,
+  type PathsInCell,
 } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import { AgentLink } from '../agent/agent-link.ts';
 import { KnownCell } from '../known-cell.ts';
-import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import { PATHS_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
 import { isNameTaken, isServicesDown, toServicesDown, toStartError } from './cli-words.ts';
 
 const WORDS_KEPT = 4096;
@@ -42,7 +42,7 @@ export class AppleCell extends KnownCell implements Cell {
   readonly gone = this.#gone.promise;
   readonly #parts: AppleCellParts;
   readonly #link: AgentLink;
-  readonly #places: Places;
+  readonly #places: PathsInCell;
   #words = '';
   #heard = 0;
   #isReady = false;
@@ -52,7 +52,7 @@ export class AppleCell extends KnownCell implements Cell {
     super({ ...parts, name: parts.spec.name });
     this.#parts = parts;
     const { call, spec } = parts;
-    this.#places = withFolders(PLACES, spec.folders);
+    this.#places = withFolders(PATHS_IN_CELL, spec.folders);
     this.#link = new AgentLink({
       cellName: spec.name,
       write: (bytes) => void call.stdin.write(bytes),

@@ -13,7 +13,7 @@ import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest } from '../../core/exec.ts';
 import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
 import { KnownCell } from '../known-cell.ts';
-import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import { PATHS_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
 import { listen } from './attached-stream.ts';
 
 const WORDS_KEPT = 2048;
@@ -86,7 +86,9 @@ export class DockerCell extends KnownCell implements Cell {
     this.main =
       spec.main === undefined
         ? undefined
-        : this.#link.start(fillRequest(spec.main, withFolders(PLACES, spec.folders), {}), { alone: true });
+        : this.#link.start(fillRequest(spec.main, withFolders(PATHS_IN_CELL, spec.folders), {}), {
+            alone: true,
+          });
   }
 
   async #listen(): Promise<void> {
@@ -135,7 +137,7 @@ export class DockerCell extends KnownCell implements Cell {
 
   async exec(request: ExecRequest): Promise<Exec> {
     if (this.main !== undefined) throw new HotcellError('INTERNAL', 'this cell was made for one program');
-    return this.#link.start(fillRequest(request, withFolders(PLACES, this.#parts.spec.folders), {}), {
+    return this.#link.start(fillRequest(request, withFolders(PATHS_IN_CELL, this.#parts.spec.folders), {}), {
       alone: false,
     });
   }

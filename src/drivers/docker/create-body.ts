@@ -1,6 +1,6 @@
 import type { ContainerCreateOptions } from 'dockerode';
 import { TMP_OF_WORKSPACE, WORKSPACE_IN_CELL, type CellOwner, type CellSpec } from '../../core/cell.ts';
-import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
 import { toHostname } from '../linux/hostname.ts';
 import { GVISOR_OVERHEAD, NO_OVERHEAD } from '../linux/runtime-overhead.ts';
 import { MASKED_PATHS, MASKED_SYS_PATHS, READ_ONLY_PATHS } from '../linux/masked-paths.ts';

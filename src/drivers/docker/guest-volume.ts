@@ -1,7 +1,7 @@
 import { readFile, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { toTar } from '../../lib/tar-archive.ts';
-import { GUEST_IN_CELL } from '../linux/cell-places.ts';
+import { GUEST_IN_CELL } from '../linux/cell-paths.ts';
 import type { Engine } from './engine.ts';
 import type { Labels } from '../engine/owner-labels.ts';
 

@@ -4,14 +4,14 @@ import { given } from './given-text.ts';
 
 export const DEFAULT_SOCKET = '/var/run/docker.sock';
 
-interface Places {
+interface UserFolders {
   readonly HOME?: string | undefined;
   readonly XDG_RUNTIME_DIR?: string | undefined;
   readonly uid?: number | undefined;
 }
 
 /** Where engines listen when nobody says otherwise: Docker's, Docker Desktop's, and those of its relatives. */
-export function usualSockets({ HOME, XDG_RUNTIME_DIR, uid }: Places): string[] {
+export function usualSockets({ HOME, XDG_RUNTIME_DIR, uid }: UserFolders): string[] {
   const runtime = given(XDG_RUNTIME_DIR) ?? (uid === undefined ? undefined : `/run/user/${uid}`);
   const ofUser = (path: string): string[] => below(given(HOME), path);
   const ofSession = (path: string): string[] => below(runtime, path);

@@ -2,7 +2,7 @@ import { lstat, stat } from 'node:fs/promises';
 import { join, normalize, relative, sep } from 'node:path';
 import type { CellFolder } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
-import { GUEST_IN_CELL, WORKDIR_IN_CELL } from './cell-places.ts';
+import { GUEST_IN_CELL, WORKDIR_IN_CELL } from './cell-paths.ts';
 
 /** Where cells have things of their own, which a folder would hide, or which would hide the folder. */
 const TAKEN = [WORKDIR_IN_CELL, GUEST_IN_CELL, '/dev', '/proc', '/run', '/sys'];

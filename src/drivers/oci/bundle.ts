@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fillRequest, withFolders, type CellSpec } from '../../core/cell.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { inspectFolders, type BoundFolder } from '../linux/bound-folders.ts';
-import { PLACES } from '../linux/cell-places.ts';
+import { PATHS_IN_CELL } from '../linux/cell-paths.ts';
 import { toHostname } from '../linux/hostname.ts';
 import { toSeccompProfile } from '../linux/seccomp.ts';
 import { LEAF, toRuntimePath } from './cgroup.ts';
@@ -48,7 +48,7 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
   const folders = await inspectFolders(spec.folders ?? []);
   for (const folder of folders) await makeMountPoint(site.rootfs.path, folder);
   if (ownKernel) for (const { folder } of folders) await requireSearchableWay(folder, identity.host);
-  const { argv, env, cwd } = fillRequest(toInit(spec), withFolders(PLACES, spec.folders), BASE_ENV);
+  const { argv, env, cwd } = fillRequest(toInit(spec), withFolders(PATHS_IN_CELL, spec.folders), BASE_ENV);
   const config = toConfigJson(
     {
       argv,

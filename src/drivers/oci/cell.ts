@@ -13,7 +13,7 @@ import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
 import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
 import { KnownCell } from '../known-cell.ts';
-import { PLACES, WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import { PATHS_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
 import type { CellCgroup } from './cgroup.ts';
 import type { Channel } from './channel.ts';
 import { toOutcome } from './outcome.ts';
@@ -145,7 +145,7 @@ export class OciCell extends KnownCell implements Cell {
 
   async exec(request: ExecRequest): Promise<Exec> {
     if (this.#link === undefined) throw new HotcellError('INTERNAL', 'this cell was made for one program');
-    return this.#link.start(fillRequest(request, withFolders(PLACES, this.#parts.spec.folders), {}), {
+    return this.#link.start(fillRequest(request, withFolders(PATHS_IN_CELL, this.#parts.spec.folders), {}), {
       alone: false,
     });
   }

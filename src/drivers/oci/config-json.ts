@@ -1,6 +1,6 @@
 import { TMP_OF_WORKSPACE, WORKSPACE_IN_CELL } from '../../core/cell.ts';
 import type { Limits } from '../../core/limits.ts';
-import { WORKDIR_IN_CELL } from '../linux/cell-places.ts';
+import { WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
 import type { MaskablePaths } from '../linux/masked-paths.ts';
 import type { SeccompProfile } from '../linux/seccomp.ts';
 

@@ -2,7 +2,7 @@ import { chmod, cp, mkdir, readdir, readlink, stat, symlink, writeFile } from 'n
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { WORKSPACE_IN_CELL } from '../../core/cell.ts';
-import { GUEST_IN_CELL } from '../linux/cell-places.ts';
+import { GUEST_IN_CELL } from '../linux/cell-paths.ts';
 import type { DriverSurroundings } from '../kind.ts';
 import type { BindMount } from './config-json.ts';
 import { FIFO_NAMES } from './fifo-kit.ts';

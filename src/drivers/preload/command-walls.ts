@@ -33,7 +33,7 @@ const LOADERS = [
 /** Without a word of the caller: the workdir, and the programs of the host. */
 export const DEFAULT_REACH: Reach = { read: [], write: [], port: undefined, programs: true };
 
-export interface CellPlaces {
+export interface CellFolders {
   readonly workdir: string;
   /** Folders of the spec, and what the guest needs. */
   readonly folders: readonly string[];
@@ -41,7 +41,7 @@ export interface CellPlaces {
 }
 
 /** Every path that a command may use; what is not named here is closed to it. */
-export function toPathRules(program: string, places: CellPlaces, reach: Reach): PathRule[] {
+export function toPathRules(program: string, places: CellFolders, reach: Reach): PathRule[] {
   const rule =
     (use: PathRule['use']) =>
     (path: string): PathRule => ({ path, use });

@@ -13,12 +13,12 @@ import {
   HostDriver,
   PROGRAM_FOLDERS,
   type HostDriverOptions,
-  type HostPlace,
+  type HostCellFolder,
 } from '../process/host-driver.ts';
 import type { Instance } from '../process/instance.ts';
 import { GROUPS, PreloadCell, type PlannedCommand } from './cell.ts';
 import type { Launch } from './command.ts';
-import { DEFAULT_REACH, toPathRules, type CellPlaces } from './command-walls.ts';
+import { DEFAULT_REACH, toPathRules, type CellFolders } from './command-walls.ts';
 import { toLaunchPlan } from './launch-plan.ts';
 import {
   findLayer,
@@ -74,7 +74,7 @@ export class PreloadDriver extends HostDriver<PreloadCell> {
     const layer = await (this.#layer ??= findLayer(this.#requireBun(), this.options.guest));
     const enforcement = toEnforcement(layer, spec.limits);
     requireEnforcement(enforcement, this.options.weaker);
-    const place = await this.makePlace(await this.site(), spec);
+    const place = await this.makeCellFolder(await this.site(), spec);
     const { id, directory, workdir } = place;
     await chmod(workdir, 0o700);
     const user = layer.kind === 'linux' && layer.isRoot ? this.#ids.next() : undefined;
@@ -90,7 +90,7 @@ export class PreloadDriver extends HostDriver<PreloadCell> {
       plan: this.#planner(layer, spec, place, user),
       main: spec.main,
       launcher: layer.kind === 'linux' ? this.#launcher() : undefined,
-      cleanUp: () => this.removePlace(place),
+      cleanUp: () => this.removeCellFolder(place),
     });
     return this.keep(cell);
   }
@@ -98,13 +98,13 @@ export class PreloadDriver extends HostDriver<PreloadCell> {
   #planner(
     layer: Layer,
     spec: CellSpec,
-    { workdir, places: names, variables }: HostPlace,
+    { workdir, places: names, variables }: HostCellFolder,
     user: number | undefined,
   ): (request: ExecRequest) => PlannedCommand {
     const { guest, tools } = this.options;
     const folders = spec.folders ?? [];
     const base = { ...variables, TMPDIR: workdir };
-    const places: CellPlaces = {
+    const places: CellFolders = {
       workdir,
       folders: [guest, ...folders.map(({ folder }) => folder)],
       tools: tools.map(({ path }) => path),

@@ -1,7 +1,7 @@
 import type { ExecRequest, Reach } from '../../core/exec.ts';
 import type { Limits } from '../../core/limits.ts';
 import { toCommandFilter, type FilterNeeds } from './command-filter.ts';
-import { toPathRules, type CellPlaces } from './command-walls.ts';
+import { toPathRules, type CellFolders } from './command-walls.ts';
 import { TRUNCATION_SINCE, toLandlockPlan, type LandlockPlan } from './landlock.ts';
 import type { SyscallTable } from './syscall-numbers.ts';
 
@@ -62,7 +62,7 @@ export interface LaunchSubject {
   /** The program of the request, as a path. */
   readonly program: string;
   readonly reach: Reach;
-  readonly places: CellPlaces;
+  readonly places: CellFolders;
   readonly limits: Limits;
   /** Host id of the cell's own user; undefined where we cannot be anybody else. */
   readonly id: number | undefined;

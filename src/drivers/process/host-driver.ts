@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cell, CellSpec, CellSummary, LeftCell, Places } from '../../core/cell.ts';
+import type { Cell, CellSpec, CellSummary, LeftCell, PathsInCell } from '../../core/cell.ts';
 import type { Driver, DriverTraits, Probe } from '../../core/driver.ts';
 import type { DriverSurroundings } from '../kind.ts';
 import { deadCells, deadInstances, defaultStateDirectory, openInstance, type Instance } from './instance.ts';
@@ -19,11 +19,11 @@ export interface HostSite {
 }
 
 /** The folder of one cell, and the names that requests have for what is in it. */
-export interface HostPlace {
+export interface HostCellFolder {
   readonly id: string;
   readonly directory: string;
   readonly workdir: string;
-  readonly places: Places;
+  readonly places: PathsInCell;
   /** Of every command. */
   readonly variables: { readonly PATH: string; readonly HOME: string; readonly LANG: string };
 }
@@ -68,7 +68,10 @@ export abstract class HostDriver<Made extends Cell> implements Driver {
     return `${this.options.stateDirectory ?? (await defaultStateDirectory())}-${this.name}`;
   }
 
-  protected async makePlace({ instance, bin }: HostSite, { folders = [] }: CellSpec): Promise<HostPlace> {
+  protected async makeCellFolder(
+    { instance, bin }: HostSite,
+    { folders = [] }: CellSpec,
+  ): Promise<HostCellFolder> {
     const id = randomBytes(6).toString('hex');
     const directory = join(instance.directory, 'cells', id);
     const workdir = join(directory, 'work');
@@ -88,7 +91,7 @@ export abstract class HostDriver<Made extends Cell> implements Driver {
     return cell;
   }
 
-  protected async removePlace({ id, directory }: HostPlace): Promise<void> {
+  protected async removeCellFolder({ id, directory }: HostCellFolder): Promise<void> {
     this.#cells.delete(id);
     await removeFolder(directory);
   }

@@ -51,7 +51,7 @@ export class SubprocessDriver extends HostDriver<SubprocessCell> {
     refuseSpec(spec, this);
     requireEnforcement(ENFORCEMENT, this.options.weaker);
     const site = await this.site();
-    const place = await this.makePlace(site, spec);
+    const place = await this.makeCellFolder(site, spec);
     return this.keep(
       new SubprocessCell({
         id: place.id,
@@ -64,7 +64,7 @@ export class SubprocessDriver extends HostDriver<SubprocessCell> {
           return fillRequest(request, place.places, place.variables);
         },
         main: spec.main,
-        cleanUp: () => this.removePlace(place),
+        cleanUp: () => this.removeCellFolder(place),
       }),
     );
   }
