@@ -3,7 +3,7 @@ import { HotcellError } from '../core/errors.ts';
 import { HeadTail } from '../lib/head-tail.ts';
 import type { OutputPart } from './api.ts';
 import type { ExecResult } from './exec-result.ts';
-import type { ExecSite } from './exec-site.ts';
+import type { ExecSurroundings } from './exec-surroundings.ts';
 import { OutputLog } from './output-log.ts';
 import type { OutputPiece, OutputStream } from './output-records.ts';
 import { readPart } from './output-part.ts';
@@ -20,7 +20,7 @@ interface Texts {
 
 /** The output of one command: the log, and what makes replies of it. */
 export class ExecOutput {
-  readonly #site: ExecSite;
+  readonly #around: ExecSurroundings;
   readonly #folder: string;
   /** Of a command that ended in an earlier life of the server it is opened when somebody asks. */
   #log: OutputLog | undefined;
@@ -31,29 +31,29 @@ export class ExecOutput {
   #isAwaited = false;
   readonly #released = Promise.withResolvers<never>();
 
-  private constructor(folder: string, site: ExecSite, log: OutputLog | undefined) {
+  private constructor(folder: string, around: ExecSurroundings, log: OutputLog | undefined) {
     this.#folder = folder;
-    this.#site = site;
+    this.#around = around;
     this.#log = log;
     this.#released.promise.catch(() => {});
   }
 
-  static create(execId: string, site: ExecSite): ExecOutput {
-    const folder = join(site.outputFolder, execId);
-    return new ExecOutput(folder, site, OutputLog.create(folder, site.settings.output));
+  static create(execId: string, around: ExecSurroundings): ExecOutput {
+    const folder = join(around.outputFolder, execId);
+    return new ExecOutput(folder, around, OutputLog.create(folder, around.settings.output));
   }
 
   /** Of a command that goes on after a restart of the server. */
-  static async reopen(execId: string, site: ExecSite): Promise<ExecOutput> {
-    const folder = join(site.outputFolder, execId);
-    const output = new ExecOutput(folder, site, await OutputLog.reopen(folder, site.settings.output));
+  static async reopen(execId: string, around: ExecSurroundings): Promise<ExecOutput> {
+    const folder = join(around.outputFolder, execId);
+    const output = new ExecOutput(folder, around, await OutputLog.reopen(folder, around.settings.output));
     output.#atHand = undefined;
     return output;
   }
 
   /** Of a command that has ended. */
-  static recall(execId: string, site: ExecSite, result: ExecResult): ExecOutput {
-    const output = new ExecOutput(join(site.outputFolder, execId), site, undefined);
+  static recall(execId: string, around: ExecSurroundings, result: ExecResult): ExecOutput {
+    const output = new ExecOutput(join(around.outputFolder, execId), around, undefined);
     const { stdoutBytes, stderrBytes } = result;
     output.#totals = { bytes: stdoutBytes + stderrBytes, stderrBytes };
     output.#atHand = undefined;
@@ -71,7 +71,7 @@ export class ExecOutput {
   /** Of a log that was not opened since the restart this is what it can have at most. */
   get diskBytes(): number {
     if (this.#log !== undefined) return this.#log.diskBytes;
-    const { headBytes, tailBytes } = this.#site.settings.output;
+    const { headBytes, tailBytes } = this.#around.settings.output;
     return Math.min(this.bytes, headBytes + tailBytes);
   }
 
@@ -79,7 +79,7 @@ export class ExecOutput {
     const log = await this.#open();
     const from = log.bytes;
     await log.append(stream, bytes);
-    this.#site.counters.outputBytes += bytes.length;
+    this.#around.counters.outputBytes += bytes.length;
     if (this.#atHand === undefined) return;
     // A copy: the source's buffer may be a large slab.
     if (log.bytes <= AT_HAND_BYTES) this.#atHand.push({ type: stream, from, bytes: bytes.slice() });
@@ -88,7 +88,7 @@ export class ExecOutput {
 
   #open(): Promise<OutputLog> | OutputLog {
     if (this.#log !== undefined) return this.#log;
-    this.#opening ??= OutputLog.reopen(this.#folder, this.#site.settings.output).then((log) => {
+    this.#opening ??= OutputLog.reopen(this.#folder, this.#around.settings.output).then((log) => {
       log.finish();
       this.#log = log;
       return log;
@@ -111,7 +111,7 @@ export class ExecOutput {
     this.#isAwaited = true;
     await Promise.race([ended, this.#released.promise]);
     const log = await this.#open();
-    const limit = Math.floor(this.#site.settings.output.replyBytes / 2);
+    const limit = Math.floor(this.#around.settings.output.replyBytes / 2);
     const streams = { stdout: new HeadTail(limit), stderr: new HeadTail(limit) };
     const take = (piece: OutputPiece): void => {
       if (piece.type !== 'cut') return streams[piece.type].push(piece.bytes);

@@ -13,7 +13,7 @@ import {
   type CommandWish,
 } from './exec-plan.ts';
 import type { ChangedFile } from './exec-result.ts';
-import type { ExecSite } from './exec-site.ts';
+import type { ExecSurroundings } from './exec-surroundings.ts';
 import type { ExecTable } from './exec-table.ts';
 import type { CommandExec } from './session-exec.ts';
 import type { ExecRow } from './stored-exec.ts';
@@ -22,7 +22,7 @@ import type { ExecRow } from './stored-exec.ts';
 export interface CommandsHost {
   readonly sessionId: string;
   readonly cell: Cell;
-  readonly site: ExecSite;
+  readonly around: ExecSurroundings;
   readonly place: CommandBase;
   /** The set-up command of the template runs before commands. */
   readonly setup: boolean;
@@ -107,7 +107,7 @@ export class ExecRunner {
       this.#table.forget(exec);
       throw error;
     }
-    const reason = code === 'CELL_LOST' ? this.#host.site.lostReason() : 'start_failed';
+    const reason = code === 'CELL_LOST' ? this.#host.around.lostReason() : 'start_failed';
     this.#end(exec, exec.killedBy === undefined ? toLostEnd(reason, message) : toKilledEnd(exec.killedBy));
   }
 
@@ -147,7 +147,7 @@ export class ExecRunner {
       const { code, message } = toHotcellError(error);
       this.#end(
         exec,
-        toLostEnd(code === 'CELL_LOST' ? this.#host.site.lostReason() : 'start_failed', message),
+        toLostEnd(code === 'CELL_LOST' ? this.#host.around.lostReason() : 'start_failed', message),
       );
     }
   }
@@ -184,7 +184,7 @@ export class ExecRunner {
     try {
       return await changes?.();
     } catch (error) {
-      this.#host.site.log.warn({ exec: id, error: messageOf(error) }, 'changed files unknown');
+      this.#host.around.log.warn({ exec: id, error: messageOf(error) }, 'changed files unknown');
       return undefined;
     }
   }
@@ -240,7 +240,7 @@ export class ExecRunner {
   /** SECURITY: whatever goes wrong with one command must not end the server. */
   #watch({ id }: CommandExec, attended: Promise<void>): void {
     attended.catch((error: unknown) => {
-      this.#host.site.log.error({ exec: id, error: messageOf(error) }, 'exec lost');
+      this.#host.around.log.error({ exec: id, error: messageOf(error) }, 'exec lost');
     });
   }
 }

@@ -1,13 +1,13 @@
 import { messageOf } from '../core/errors.ts';
 import { ExecOutput } from './exec-output.ts';
-import type { ExecSite } from './exec-site.ts';
+import type { ExecSurroundings } from './exec-surroundings.ts';
 import { CommandExec } from './session-exec.ts';
 import type { ExecRow, UnreadableExec } from './stored-exec.ts';
 
 /** The commands of a session that are remembered: in memory, in the store, and their output on disk. */
 export class ExecTable {
   readonly #sessionId: string;
-  readonly #site: ExecSite;
+  readonly #around: ExecSurroundings;
   /** In order of their start. */
   readonly #execs = new Map<string, CommandExec>();
   readonly #living = new Set<CommandExec>();
@@ -16,9 +16,9 @@ export class ExecTable {
   #position = 0;
   #endedDiskBytes = 0;
 
-  constructor(sessionId: string, site: ExecSite) {
+  constructor(sessionId: string, around: ExecSurroundings) {
     this.#sessionId = sessionId;
-    this.#site = site;
+    this.#around = around;
   }
 
   find(id: string): CommandExec | undefined {
@@ -59,7 +59,7 @@ export class ExecTable {
   /** One that is about to begin: in the store before anything of it exists. */
   note(exec: CommandExec, facts: { variables: readonly string[]; reportChanges: boolean }): void {
     const { id, command, kind, timeoutMs } = exec.identity;
-    this.#site.rows.add({
+    this.#around.rows.add({
       id,
       session: this.#sessionId,
       position: ++this.#position,
@@ -74,12 +74,12 @@ export class ExecTable {
   }
 
   begin(exec: CommandExec, begun: { number: number; phase: 'setup' | 'command'; outputBase: number }): void {
-    this.#site.rows.begin(exec.id, begun);
+    this.#around.rows.begin(exec.id, begun);
   }
 
   /** It never began. */
   forget(exec: CommandExec): void {
-    this.#site.rows.remove(exec.id);
+    this.#around.rows.remove(exec.id);
     this.drop(exec);
   }
 
@@ -87,7 +87,7 @@ export class ExecTable {
   settle(exec: CommandExec): void {
     this.#living.delete(exec);
     this.#endedDiskBytes += exec.output.diskBytes;
-    const { execsKept, output } = this.#site.settings;
+    const { execsKept, output } = this.#around.settings;
     for (const old of this.#execs.values()) {
       const ended = this.#execs.size - this.#living.size;
       if (ended <= execsKept && this.#endedDiskBytes <= output.sessionBytes) return;
@@ -99,7 +99,7 @@ export class ExecTable {
     this.#endedDiskBytes -= exec.output.diskBytes;
     this.forget(exec);
     exec.output.remove().catch((error: unknown) => {
-      this.#site.log.warn({ exec: exec.id, error: messageOf(error) }, 'output removal failed');
+      this.#around.log.warn({ exec: exec.id, error: messageOf(error) }, 'output removal failed');
     });
   }
 
@@ -110,7 +110,7 @@ export class ExecTable {
       this.#position = row.position;
       if ('problem' in row) {
         this.#unreadable.add(row.id);
-        this.#site.log.error({ exec: row.id, error: row.problem }, 'exec record unreadable');
+        this.#around.log.error({ exec: row.id, error: row.problem }, 'exec record unreadable');
         continue;
       }
       const exec = await this.#revive(row);
@@ -128,11 +128,11 @@ export class ExecTable {
     const { id, command, kind, result } = row;
     const identity = { id, command, kind, timeoutMs: row.facts.timeoutMs ?? undefined };
     if (result !== null) {
-      const exec = new CommandExec(identity, this.#site, ExecOutput.recall(id, this.#site, result));
+      const exec = new CommandExec(identity, this.#around, ExecOutput.recall(id, this.#around, result));
       exec.recall(row.started_at, result);
       return exec;
     }
-    const exec = new CommandExec(identity, this.#site, await ExecOutput.reopen(id, this.#site));
+    const exec = new CommandExec(identity, this.#around, await ExecOutput.reopen(id, this.#around));
     exec.goOn({
       startedAt: row.started_at,
       deadlineAt: row.deadline ?? undefined,

@@ -4,7 +4,7 @@ import type { CommandRequest, TerminalRequest } from './api.ts';
 import { toKilledEnd, type KilledBy } from './exec-end.ts';
 import { toCwd } from './exec-plan.ts';
 import { ExecRunner, type CommandsHost, type Launch } from './exec-runner.ts';
-import type { ExecSite } from './exec-site.ts';
+import type { ExecSurroundings } from './exec-surroundings.ts';
 import { ExecTable } from './exec-table.ts';
 import { newExecId } from './ids.ts';
 import { CommandExec } from './session-exec.ts';
@@ -18,17 +18,17 @@ export class SessionCommands {
 
   constructor(host: CommandsHost) {
     this.#host = host;
-    this.table = new ExecTable(host.sessionId, host.site);
+    this.table = new ExecTable(host.sessionId, host.around);
     this.#runner = new ExecRunner(host, this.table);
   }
 
   /** Resolves when the command has begun. */
   async exec(request: CommandRequest, signal: AbortSignal): Promise<CommandExec> {
-    const { site } = this.#host;
+    const { around } = this.#host;
     this.#host.requireReady();
-    const timeoutMs = toTimeoutMs(request.timeoutMs, site);
+    const timeoutMs = toTimeoutMs(request.timeoutMs, around);
     const kind = request.background ? 'background' : 'foreground';
-    const exec = new CommandExec({ id: newExecId(), command: request.command, kind, timeoutMs }, site);
+    const exec = new CommandExec({ id: newExecId(), command: request.command, kind, timeoutMs }, around);
     if (request.background) {
       this.#requireRoomBeside();
       await this.#runner.launch(this.#toLaunch(exec, request));
@@ -52,7 +52,7 @@ export class SessionCommands {
     // Through a shell, so that it finds the same programs as commands do.
     const command = request.command ?? 'exec bash -i';
     const identity = { id: newExecId(), command, kind: 'terminal', timeoutMs: undefined } as const;
-    const exec = new CommandExec(identity, this.#host.site);
+    const exec = new CommandExec(identity, this.#host.around);
     const wish = { command, cwd: this.#host.cwd(), env, terminal: size };
     await this.#runner.launch({ ...BESIDE, exec, wish });
     return exec;
@@ -77,7 +77,7 @@ export class SessionCommands {
   }
 
   #requireRoomBeside(): void {
-    const { beside } = this.#host.site.settings;
+    const { beside } = this.#host.around.settings;
     if (this.table.countRunningBeside() < beside) return;
     throw new HotcellError(
       'SESSION_BUSY',
@@ -107,15 +107,15 @@ export class SessionCommands {
     const { isBusy, waiting } = this.#turns;
     if (isBusy && onBusy === 'reject')
       throw new HotcellError('SESSION_BUSY', 'another command is running in this session');
-    if (isBusy && waiting >= this.#host.site.settings.queue)
+    if (isBusy && waiting >= this.#host.around.settings.queue)
       throw new HotcellError('SESSION_BUSY', `${waiting} commands wait in this session already`);
     return this.#turns.enter(signal);
   }
 
   /** After a restart of the server: takes up what the cell still knows, and ends the rest. Returns the last number in use. */
   async restore(isPaused: boolean): Promise<number> {
-    const { site, sessionId } = this.#host;
-    const rows = site.rows.of(sessionId);
+    const { around, sessionId } = this.#host;
+    const rows = around.rows.of(sessionId);
     for (const { row, exec } of await this.table.restore(rows)) {
       if (exec.state === 'ended') continue;
       this.#runner.resume(row, exec, isPaused);
@@ -153,7 +153,7 @@ const BESIDE = {
   dotenv: true,
 } as const;
 
-function toTimeoutMs(asked: number | undefined, { settings }: ExecSite): number {
+function toTimeoutMs(asked: number | undefined, { settings }: ExecSurroundings): number {
   if (asked === undefined) return settings.timeoutMs;
   const most = settings.ceilings.timeoutMs;
   if (asked <= most) return asked;

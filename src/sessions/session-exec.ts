@@ -6,7 +6,7 @@ import type { ExecReport, ExecState, ExecView, OutputEvent, OutputPart, SessionE
 import { ExecDeadline } from './exec-deadline.ts';
 import { toEndReport, toKilledEnd, toLostEnd, type EndReport, type KilledBy } from './exec-end.ts';
 import type { ChangedFile, ExecResult } from './exec-result.ts';
-import type { ExecSite } from './exec-site.ts';
+import type { ExecSurroundings } from './exec-surroundings.ts';
 import { ExecOutput } from './exec-output.ts';
 import type { ExecKind } from './stored-exec.ts';
 
@@ -42,7 +42,7 @@ export class CommandExec implements SessionExec {
   readonly output: ExecOutput;
   /** Aborted to take it out of the queue. */
   readonly unqueue = new AbortController();
-  readonly #site: ExecSite;
+  readonly #around: ExecSurroundings;
   readonly #deadline: ExecDeadline;
   readonly #settle: (result: ExecResult) => void;
   #startedAt: number;
@@ -56,18 +56,18 @@ export class CommandExec implements SessionExec {
   #isLetGo = false;
   #viewers = 0;
 
-  constructor(identity: ExecIdentity, site: ExecSite, output?: ExecOutput) {
+  constructor(identity: ExecIdentity, around: ExecSurroundings, output?: ExecOutput) {
     const { promise, resolve } = Promise.withResolvers<ExecResult>();
     this.id = identity.id;
     this.identity = identity;
     this.result = promise;
     this.#settle = resolve;
-    this.#site = site;
-    this.output = output ?? ExecOutput.create(identity.id, site);
-    this.#startedAt = site.clock.now();
+    this.#around = around;
+    this.output = output ?? ExecOutput.create(identity.id, around);
+    this.#startedAt = around.clock.now();
     this.#deadline = new ExecDeadline({
-      clock: site.clock,
-      graceMs: site.settings.graceMs,
+      clock: around.clock,
+      graceMs: around.settings.graceMs,
       terminate: () => this.#terminate(),
       kill: () => this.#kill('wallTimeMs'),
     });
@@ -101,7 +101,7 @@ export class CommandExec implements SessionExec {
   /** Its time begins. */
   begin(): void {
     this.#state = 'running';
-    this.#startedAt = this.#site.clock.now();
+    this.#startedAt = this.#around.clock.now();
     const { timeoutMs } = this.identity;
     this.#deadlineAt = timeoutMs === undefined ? undefined : this.#startedAt + timeoutMs;
   }
@@ -152,7 +152,7 @@ export class CommandExec implements SessionExec {
       await this.output.append(stream, bytes);
       return true;
     } catch (error) {
-      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'output not stored');
+      this.#around.log.error({ exec: this.id, error: messageOf(error) }, 'output not stored');
       return false;
     }
   }
@@ -160,7 +160,7 @@ export class CommandExec implements SessionExec {
   #toLostReport(error: unknown): EndReport {
     if (this.#killedBy !== undefined) return toKilledEnd(this.#killedBy);
     const { code, message } = toHotcellError(error);
-    if (code === 'CELL_LOST') return toLostEnd(this.#site.lostReason(), message);
+    if (code === 'CELL_LOST') return toLostEnd(this.#around.lostReason(), message);
     return toLostEnd('start_failed', message);
   }
 
@@ -179,7 +179,7 @@ export class CommandExec implements SessionExec {
    */
   tellCell(isPaused = false): void {
     if (this.#deadlineAt === undefined) return;
-    const { clock, settings } = this.#site;
+    const { clock, settings } = this.#around;
     const afterMs = Math.max(0, this.#deadlineAt - clock.now()) + settings.graceMs + CELL_LATER_MS;
     this.#running?.endAfter?.(isPaused ? undefined : { afterMs, graceMs: settings.graceMs });
   }
@@ -191,13 +191,13 @@ export class CommandExec implements SessionExec {
   }
 
   #terminate(): void {
-    this.#store('timeout', () => this.#site.rows.setTimedOut(this.id));
+    this.#store('timeout', () => this.#around.rows.setTimedOut(this.id));
     this.#running?.terminate?.();
   }
 
   #kill(cause: 'wallTimeMs' | 'cancelled'): void {
     this.#running?.kill(cause).catch((error: unknown) => {
-      this.#site.log.error({ exec: this.id, error: messageOf(error) }, 'exec kill failed');
+      this.#around.log.error({ exec: this.id, error: messageOf(error) }, 'exec kill failed');
     });
   }
 
@@ -207,7 +207,7 @@ export class CommandExec implements SessionExec {
       killedBy: this.#killedBy,
       timedOut: this.#deadline.isReached || this.#wasTimedOut,
       timeoutMs: this.identity.timeoutMs,
-      limits: this.#site.limits,
+      limits: this.#around.limits,
     });
   }
 
@@ -221,7 +221,7 @@ export class CommandExec implements SessionExec {
       exitCode: report.exitCode,
       cwd: facts.cwd,
       cwdNote: facts.cwdNote ?? null,
-      durationMs: Math.max(0, Math.round((this.#site.clock.now() - this.#startedAt) * 100) / 100),
+      durationMs: Math.max(0, Math.round((this.#around.clock.now() - this.#startedAt) * 100) / 100),
       end: report.end,
       limitsReached: report.limitsReached,
       cpuTimeMs: usage?.cpuMs ?? 0,
@@ -232,7 +232,7 @@ export class CommandExec implements SessionExec {
       ...(facts.changedFiles === undefined ? {} : { changedFiles: [...facts.changedFiles] }),
     };
     const isStored =
-      this.#state !== 'running' || this.#store('result', () => this.#site.rows.end(this.id, result));
+      this.#state !== 'running' || this.#store('result', () => this.#around.rows.end(this.id, result));
     this.#complete(result);
     return isStored;
   }
@@ -243,7 +243,7 @@ export class CommandExec implements SessionExec {
       write();
       return true;
     } catch (error) {
-      this.#site.log.error({ exec: this.id, what, error: messageOf(error) }, 'exec not stored');
+      this.#around.log.error({ exec: this.id, what, error: messageOf(error) }, 'exec not stored');
       return false;
     }
   }
@@ -282,7 +282,7 @@ export class CommandExec implements SessionExec {
       yield { type: 'exit', from: this.outputBytes, result };
     } finally {
       this.#viewers--;
-      this.#site.onLife();
+      this.#around.onLife();
     }
   }
 
@@ -304,7 +304,7 @@ export class CommandExec implements SessionExec {
   }
 
   #requireInput(): Exec {
-    this.#site.onLife();
+    this.#around.onLife();
     if (this.#state === 'ended') throw new HotcellError('EXEC_ENDED', `${this.id} has ended`);
     if (this.#running === undefined || !this.#acceptsInput) {
       throw new HotcellError('EXEC_ENDED', `the input of ${this.id} has ended`, {
@@ -316,7 +316,7 @@ export class CommandExec implements SessionExec {
 
   kill(by: KilledBy = 'request'): Promise<void> {
     if (this.#state === 'ended') return Promise.resolve();
-    this.#site.requireAwake();
+    this.#around.requireAwake();
     this.#killedBy ??= by;
     if (this.#state === 'waiting') this.unqueue.abort();
     return this.#running?.kill('cancelled') ?? Promise.resolve();

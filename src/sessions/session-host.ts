@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { AuditEntry } from '../policy/audit-entry.ts';
-import type { ExecSite } from './exec-site.ts';
+import type { ExecSurroundings } from './exec-surroundings.ts';
 import type { EndReason } from '../core/session-words.ts';
 import type { SessionCounters } from './session-stats.ts';
 import type { SessionStore } from './session-store.ts';
@@ -17,7 +17,7 @@ export interface SessionHost {
   /** Names of the rules that refuse commands. */
   readonly rules: readonly string[];
   /** What the commands of this session need of us. */
-  site(sessionId: string): Omit<ExecSite, 'limits' | 'lostReason' | 'requireAwake' | 'onLife'>;
+  around(sessionId: string): Omit<ExecSurroundings, 'limits' | 'lostReason' | 'requireAwake' | 'onLife'>;
   audit(entry: AuditEntry): void;
   /** Throws SHUTTING_DOWN when nothing may begin any more. */
   requireOpen(): void;

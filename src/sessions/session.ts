@@ -55,7 +55,7 @@ export class LiveSession implements Session {
     this.facts = facts;
     this.#host = host;
     const { clock, log, store } = host;
-    const { abandonedMs } = host.site(id).settings;
+    const { abandonedMs } = host.around(id).settings;
     this.life = new SessionLife({ ...parts, ttlMs: facts.ttlMs, abandonedMs, clock, log, store });
     this.commands = this.#makeCommands();
   }
@@ -66,8 +66,8 @@ export class LiveSession implements Session {
     return new SessionCommands({
       sessionId: id,
       cell,
-      site: {
-        ...host.site(id),
+      around: {
+        ...host.around(id),
         limits: facts.limits,
         lostReason: () => this.lostReason,
         requireAwake: () => life.requireAwake(),

@@ -95,7 +95,7 @@ export class KeptSessions implements Sessions, SessionHost {
     return sessions;
   }
 
-  site(sessionId: string): ReturnType<SessionHost['site']> {
+  around(sessionId: string): ReturnType<SessionHost['around']> {
     const { settings, log } = this.#options;
     const { clock, counters, store } = this;
     return {

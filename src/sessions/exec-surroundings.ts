@@ -6,7 +6,7 @@ import type { SessionCounters } from './session-stats.ts';
 import type { SessionSettings } from './settings.ts';
 
 /** What a command needs of the session it belongs to. */
-export interface ExecSite {
+export interface ExecSurroundings {
   readonly rows: ExecRows;
   readonly clock: Clock;
   readonly settings: SessionSettings;
