@@ -1,19 +1,14 @@
 import type { CellImage } from '../core/cell.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { HttpRule } from '../egress/cell-network.ts';
-import type { Limits } from '../core/limits.ts';
-import type { Log } from '../core/log.ts';
-import { abortable } from './abortable.ts';
-import { BenchCell } from './bench-cell.ts';
+import { abortable } from '../core/abortable.ts';
+import { BenchCell, type BenchCellParts } from './bench-cell.ts';
 import type { CodeFolder } from './code-folder.ts';
 import type { WorkbenchSite } from './options.ts';
 
-export interface BenchCellsParts {
+export interface BenchCellsParts extends Pick<BenchCellParts, 'limits' | 'readBytes' | 'log'> {
   site(): Promise<WorkbenchSite>;
   code(): Promise<CodeFolder>;
-  readonly limits: Limits;
-  readonly readBytes: number;
-  readonly log: Log;
 }
 
 /** `base`: the one for TypeScript; `latest`: that of the cell that was used last. */
@@ -102,8 +97,7 @@ export class BenchCells {
     }
     this.#requireOpen();
     tell('cell', 'starting a cell');
-    const { limits, readBytes, log } = this.#parts;
-    return BenchCell.start({ site, code: await this.#parts.code(), limits, readBytes, image, log });
+    return BenchCell.start({ ...this.#parts, site, code: await this.#parts.code(), image });
   }
 
   #requireOpen(): void {

@@ -1,7 +1,7 @@
 import { HotcellError } from '../core/errors.ts';
 import type { Language } from '../core/language.ts';
 import type { PackageSpec, Packages, PreparedPackages } from '../packages/api.ts';
-import { abortable } from './abortable.ts';
+import { abortable } from '../core/abortable.ts';
 import type { CodeRequest, Owner, Snippets } from './api.ts';
 import type { ImportReader } from './options.ts';
 import {

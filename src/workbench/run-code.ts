@@ -1,6 +1,5 @@
 import { posix } from 'node:path';
 import { attend } from '../cells/run-to-end.ts';
-import type { Isolation } from '../core/cell.ts';
 import { HotcellError, messageOf, toCancelError, toHotcellError } from '../core/errors.ts';
 import type { ExecRequest } from '../core/exec.ts';
 import { imageOf, type Language } from '../core/language.ts';
@@ -9,7 +8,7 @@ import type { Turns } from '../core/turns.ts';
 import type { CellNetwork } from '../egress/cell-network.ts';
 import type { Packages } from '../packages/api.ts';
 import type { Denial } from '../wire/permissions.ts';
-import { abortable } from './abortable.ts';
+import { abortable } from '../core/abortable.ts';
 import type { CodeRequest, CodeResult, Owner, Snippets } from './api.ts';
 import type { BenchCell } from './bench-cell.ts';
 import type { BenchCells } from './bench-cells.ts';
@@ -47,15 +46,11 @@ export interface RunOrder {
 }
 
 /** What is found out on the way, for the result, whatever comes of the run. */
-interface Findings {
-  packages: CodeResult['packages'];
-  installed: CodeResult['installed'];
-  filesChanged: CodeResult['filesChanged'];
+interface Findings extends Changing<'packages' | 'installed' | 'filesChanged' | 'isolation' | 'cellId'> {
   denials: Denial[];
   warnings: string[];
-  isolation: Isolation | undefined;
-  cellId: string | undefined;
 }
+type Changing<Name extends keyof CodeResult> = { -readonly [Each in Name]: CodeResult[Each] };
 
 const ATTEMPTS = 2;
 const MOST_FILES = 200;

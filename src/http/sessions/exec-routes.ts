@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import * as z from 'zod';
+import { abortable } from '../../core/abortable.ts';
 import { HotcellError } from '../../core/errors.ts';
 import type { SessionExec } from '../../sessions/api.ts';
 import {
@@ -100,7 +101,7 @@ async function beginExec(door: SessionDoor, request: FastifyRequest, reply: Fast
   if (body.background) {
     return reply.code(202).send({ exec_id: exec.id, state: 'running' } satisfies BackgroundReply);
   }
-  return toSessionExecReply(await unlessAborted(exec.report(), { exec, signal }));
+  return toSessionExecReply(await abortable(exec.report(), signal, () => toWaitError(exec, signal)));
 }
 
 async function kill(exec: SessionExec): Promise<KillReply> {
@@ -153,29 +154,12 @@ function wantsEvents({ headers }: FastifyRequest): boolean {
   return preferredType(headers.accept, ['application/json', 'text/event-stream']) === 'text/event-stream';
 }
 
-interface Waiting {
-  readonly exec: SessionExec;
-  readonly signal: AbortSignal;
-}
-
 /** The command goes on when its caller or this server does not; only the waiting ends. */
-async function unlessAborted<Value>(promise: Promise<Value>, { exec, signal }: Waiting): Promise<Value> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => {
-    const code = signal.reason instanceof HotcellError ? signal.reason.code : 'CANCELLED';
-    aborted.reject(
-      new HotcellError(code, `nobody waits any more; the command goes on as ${exec.id}`, {
-        hint: `GET …/execs/${exec.id} tells how it ended, GET …/execs/${exec.id}/output has its output.`,
-      }),
-    );
-  };
-  if (signal.aborted) onAbort();
-  else signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
+function toWaitError(exec: SessionExec, signal: AbortSignal): HotcellError {
+  const code = signal.reason instanceof HotcellError ? signal.reason.code : 'CANCELLED';
+  return new HotcellError(code, `nobody waits any more; the command goes on as ${exec.id}`, {
+    hint: `GET …/execs/${exec.id} tells how it ended, GET …/execs/${exec.id}/output has its output.`,
+  });
 }
 
 async function untilEnded(

@@ -1,13 +1,17 @@
-import { toCancelError } from '../core/errors.ts';
+import { toCancelError } from './errors.ts';
 
 /** What comes of `work`, unless `signal` is faster; the work itself goes on, for others or for later. */
-export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function abortable<T>(
+  work: Promise<T>,
+  signal: AbortSignal,
+  toError = toCancelError,
+): Promise<T> {
   if (signal.aborted) {
     work.catch(() => {});
-    throw toCancelError(signal);
+    throw toError(signal);
   }
   const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void => reject(toCancelError(signal));
+  const onAbort = (): void => reject(toError(signal));
   signal.addEventListener('abort', onAbort, { once: true });
   try {
     return await Promise.race([work, promise]);
