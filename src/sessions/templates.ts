@@ -1,3 +1,4 @@
+import { PIP_INSTALL } from '../cells/pip-install.ts';
 import type { CellImage } from '../core/cell.ts';
 import type { RuntimeType } from '../core/session-words.ts';
 
@@ -18,13 +19,6 @@ export interface Setup {
   /** What it makes. That it was made is noted inside, so that both go together and come back together. */
   readonly product: string;
 }
-
-/** Debian's python3 may lack ensurepip: then the pip of the host installs into the environment. */
-const PIP_INSTALL = [
-  '[ -x .venv/bin/python ] || python3 -m venv .venv 2>/dev/null || python3 -m venv --clear --without-pip .venv || exit',
-  'if [ -x .venv/bin/pip ]; then .venv/bin/pip install -r requirements.txt',
-  'else python3 -m pip --python .venv/bin/python install -r requirements.txt; fi',
-].join('\n');
 
 export const TEMPLATES: Readonly<Record<RuntimeType, Template>> = {
   node: {

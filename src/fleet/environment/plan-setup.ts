@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { PIP_INSTALL } from '../../cells/pip-install.ts';
 import { readPlainFile } from './plain-file.ts';
 import { parseJson } from '../../lib/parse-json.ts';
 
@@ -17,12 +18,6 @@ const FOREIGN_LOCKS: readonly string[] = ['yarn.lock', 'pnpm-lock.yaml', 'bun.lo
 const MANIFESTS: readonly string[] = [...NPM_MANIFESTS, ...PIP_MANIFESTS, ...FOREIGN_LOCKS];
 const MOST_MANIFEST_BYTES = 64 * 1024 * 1024;
 
-/** Debian's python3 may lack ensurepip: then the pip of the system installs into the environment. */
-const PIP_INSTALL = [
-  '[ -x .venv/bin/python ] || python3 -m venv .venv 2>/dev/null || python3 -m venv --clear --without-pip .venv || exit',
-  'if [ -x .venv/bin/pip ]; then .venv/bin/pip install -r requirements.txt',
-  'else python3 -m pip --python .venv/bin/python install -r requirements.txt; fi',
-].join('\n');
 /** Without a lock file npm would make one, and the first commit would have it. */
 const NPM_INSTALL = 'npm install --no-package-lock --no-audit --no-fund';
 const NPM_CI = 'npm ci --no-audit --no-fund';
