@@ -1,4 +1,3 @@
-import type { Isolation } from '../core/cell.ts';
 import type { SessionView } from './api.ts';
 import { toWorkspacePath } from './exec-plan.ts';
 import type { SessionFacts } from './stored-session.ts';
@@ -6,37 +5,23 @@ import { TEMPLATES } from './templates.ts';
 
 const SOON_MS = 60_000;
 
-interface Seen {
-  readonly id: string;
-  readonly facts: SessionFacts;
-  readonly isPaused: boolean;
-  readonly cwd: string;
-  readonly now: number;
-  readonly expiresAt: number;
-  readonly network: readonly string[];
-  readonly isolation: Isolation;
-}
+/** What changes about a session, and what its facts do not tell. */
+type Seen = Pick<SessionView, 'id' | 'state' | 'cwd' | 'expiresAt' | 'network' | 'isolation'>;
 
-export function toSessionView(seen: Seen): SessionView {
-  const { id, cwd, expiresAt, facts, isolation, network } = seen;
+export function toSessionView(facts: SessionFacts, seen: Seen, now: number): SessionView {
   const { project, user, runtime, createdAt } = facts;
   const { cpus, memoryBytes, diskBytes, processes } = facts.limits;
-  const leftMs = expiresAt - seen.now;
+  const leftMs = seen.expiresAt - now;
   return {
-    id,
+    ...seen,
     project,
     user,
     runtime,
-    state: seen.isPaused ? 'paused' : 'running',
     workspace: toWorkspacePath(project),
-    cwd,
     createdAt,
-    expiresAt,
     expiresSoon: leftMs < SOON_MS || leftMs < facts.ttlMs / 10,
-    network,
     limits: { cpus, memoryBytes, diskBytes, processes },
     storage: facts.volumeFolder === null ? 'memory' : 'volume',
     defaultCommand: TEMPLATES[runtime].defaultCommand,
-    isolation,
   };
 }

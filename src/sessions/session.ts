@@ -106,16 +106,12 @@ export class LiveSession implements Session {
   }
 
   describe(): SessionView {
-    return toSessionView({
-      id: this.id,
-      facts: this.facts,
-      isPaused: this.life.isPaused,
-      cwd: this.life.cwd,
-      expiresAt: this.expiresAt,
-      now: this.#host.clock.now(),
-      network: this.parts.network?.reachable() ?? [],
-      isolation: this.parts.cell.isolation,
-    });
+    const { id, expiresAt, parts } = this;
+    const { cwd, isPaused } = this.life;
+    const network = parts.network?.reachable() ?? [];
+    const state = isPaused ? 'paused' : 'running';
+    const seen = { id, state, cwd, expiresAt, network, isolation: parts.cell.isolation } as const;
+    return toSessionView(this.facts, seen, this.#host.clock.now());
   }
 
   async detail(): Promise<SessionDetail> {
@@ -125,13 +121,7 @@ export class LiveSession implements Session {
     const running = this.commands.table.living().filter(({ state }) => state === 'running');
     return {
       ...this.describe(),
-      usage: {
-        cpuMs: usage.cpuMs,
-        memoryBytes: usage.memoryBytes,
-        processes: usage.processes,
-        diskBytes,
-        running: running.map(({ id }) => id),
-      },
+      usage: { ...usage, diskBytes, running: running.map(({ id }) => id) },
     };
   }
 

@@ -1,14 +1,10 @@
+import type { TarMember } from '../lib/tar-member.ts';
 import { brokenArchive } from './archive-refusal.ts';
 import { ByteSource } from './byte-source.ts';
 
-export interface TarItem {
-  readonly kind: 'file' | 'folder' | 'link' | 'other';
-  /** As it stands in the archive: SECURITY: whatever somebody wrote there. */
-  readonly path: Uint8Array;
-  readonly target: Uint8Array;
-  readonly mode: number;
-  readonly size: number;
-  readonly modifiedSeconds: number;
+/** As it stands in the archive. SECURITY: whatever somebody wrote there. */
+export interface TarItem extends Omit<TarMember, 'kind' | 'ownerName'> {
+  readonly kind: TarMember['kind'] | 'other';
   /** Of a file; what is not read is skipped. */
   content(): AsyncIterable<Uint8Array>;
 }
@@ -117,16 +113,7 @@ function* paxRecords(bytes: Uint8Array): Generator<[string, Uint8Array]> {
   }
 }
 
-interface Member {
-  readonly flag: string;
-  readonly path: Uint8Array;
-  readonly target: Uint8Array;
-  readonly mode: number;
-  readonly size: number;
-  readonly modifiedSeconds: number;
-}
-
-function toMember(header: Uint8Array): Member {
+function toMember(header: Uint8Array): Omit<TarItem, 'kind' | 'content'> & { readonly flag: string } {
   const field = (at: number, length: number): Uint8Array => header.subarray(at, at + length);
   const number = (at: number, length: number): number => toFieldNumber(field(at, length));
   // The sum is counted with spaces in its own place.

@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander';
 import { WORKER_DRIVERS, isMadeFromImage } from '../../app/drivers/driver-choices.ts';
+import type { WorkerImageOptions } from '../../app/fleet/fleet-image.ts';
 import { toSizeText } from '../../lib/size-text.ts';
 import { usageError } from '../exit-codes.ts';
 import type { CommandContext } from '../program.ts';
@@ -18,12 +19,8 @@ The npm of this machine fetches Claude Code, with the registry, certificates and
 build itself needs a network only for what the base lacks of node, npm, git, python3, pip and certificates.
 What is there already is not built again.`;
 
-interface Options {
-  readonly base?: string;
-  readonly platform?: string;
-  readonly agentVersion?: string;
+interface Options extends Omit<WorkerImageOptions, 'onProgress'> {
   readonly driver: string;
-  readonly rebuild?: true;
   readonly config?: string;
   readonly json?: true;
 }
@@ -66,8 +63,7 @@ export function addFleetBuildCommand(parent: Command, { terminal, outcome }: Com
           );
         return;
       }
-      const { base, platform, agentVersion, rebuild } = options;
-      const built = await buildWorkerImage(config, { base, platform, agentVersion, rebuild, onProgress });
+      const built = await buildWorkerImage(config, { ...options, onProgress });
       progress.clear();
       if (options.json === true) {
         terminal.json({

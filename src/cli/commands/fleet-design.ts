@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
+import type { DesignedFeature } from '../../fleet/planning/design-feature.ts';
 import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
-import type { TaskGraph } from '../../fleet/task-graph.ts';
 import { usageError } from '../exit-codes.ts';
 import { addAgentOptions, type AgentOptions } from '../fleet/agent-options.ts';
 import type { CommandContext } from '../program.ts';
@@ -31,12 +31,8 @@ interface Options extends AgentOptions {
   readonly json?: true;
 }
 
-interface Designed {
-  readonly path: string;
-  readonly graph: TaskGraph;
-  readonly warnings: readonly string[];
-  readonly rounds?: number;
-}
+/** Without rounds where no agent was asked. */
+type Designed = Omit<DesignedFeature, 'rounds'> & Partial<DesignedFeature>;
 
 export function addFleetDesignCommand(parent: Command, context: CommandContext): void {
   const { terminal } = context;
