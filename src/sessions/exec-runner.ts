@@ -75,6 +75,7 @@ export class ExecRunner {
   /** Resolves when it has begun; its end is looked after. */
   async launch(launch: Launch): Promise<void> {
     const { exec } = launch;
+    let isNoted = false;
     try {
       this.#host.requireReady();
       exec.begin();
@@ -82,6 +83,7 @@ export class ExecRunner {
         variables: Object.keys(launch.wish.env),
         reportChanges: launch.reportChanges,
       });
+      isNoted = true;
       const ready = this.#host.untilReady();
       if (ready !== undefined) await ready;
       const refusals = this.#host.watchRefusals();
@@ -96,13 +98,18 @@ export class ExecRunner {
       exec.startClock();
       this.#watch(exec, this.#attendSetup(launch, running, refusals));
     } catch (error) {
-      this.#failToStart(exec, error);
+      this.#failToStart(exec, error, isNoted);
     }
   }
 
   /** What the caller did wrong is told as an error; what went wrong with the cell is the end of the command. */
-  #failToStart(exec: CommandExec, error: unknown): void {
+  #failToStart(exec: CommandExec, error: unknown, isNoted: boolean): void {
     const { code, status, message } = toHotcellError(error);
+    // It did not begin: after a restart nobody would know of it, and after its end nobody could ask for it.
+    if (exec.state === 'running' && !isNoted) {
+      this.#table.drop(exec);
+      throw error;
+    }
     if (exec.state !== 'running' || status < 500) {
       this.#table.forget(exec);
       throw error;
