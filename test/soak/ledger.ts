@@ -97,10 +97,14 @@ export class Ledger {
     entry.files.set(path, new Set([content]));
   }
 
-  addEnded(entry: SessionEntry, exec: string, command: EndedCommand): void {
-    this.noteAnswer();
+  forgetCommand(entry: SessionEntry, exec: string): void {
     entry.counting.delete(exec);
     entry.terminals.delete(exec);
+  }
+
+  addEnded(entry: SessionEntry, exec: string, command: EndedCommand): void {
+    this.noteAnswer();
+    this.forgetCommand(entry, exec);
     entry.ended.set(exec, command);
     // The server remembers a bounded number, too.
     const [oldest] = entry.ended.keys();

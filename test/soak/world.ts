@@ -10,7 +10,7 @@ import { waitFor } from '../support/leftovers.ts';
 import type { Way } from '../support/served-by.ts';
 import { TestServer, dataDirectoryOf, makeStateDirectory } from '../support/server.ts';
 import { SoakDoor } from './door.ts';
-import { Ledger } from './ledger.ts';
+import { Ledger, type EndedCommand, type SessionEntry } from './ledger.ts';
 import { descendantsOf, isAlive, type SeenProcess } from '../support/processes.ts';
 import { Troubles } from './troubles.ts';
 
@@ -129,6 +129,12 @@ export class World {
     const code = await this.server.stop(signal);
     await Promise.allSettled(this.#endings.splice(0).map((end) => end()));
     return code;
+  }
+
+  /** A result that was told. With a full disk the server may not have been able to note it, and says so in its log. */
+  noteEnded(entry: SessionEntry, exec: string, ended: EndedCommand): void {
+    if (this.troubles.since(performance.now()).includes('full-disk')) this.ledger.forgetCommand(entry, exec);
+    else this.ledger.addEnded(entry, exec, ended);
   }
 
   atEndOfServer(end: () => Promise<unknown>): void {

@@ -18,7 +18,7 @@ export const command: Perform = async (world, act) => {
   const expected = Array.from({ length: lines }, (_, index) => `${act.number} ${index + 1}\n`).join('');
   assert.equal(exitCode, code);
   assert.ok(stdout === expected, `${words} printed ${stdout.length} bytes: ${stdout.slice(0, 200)}`);
-  world.ledger.addEnded(held.entry, id, { exitCode, output: digestOf(stdout) });
+  world.noteEnded(held.entry, id, { exitCode, output: digestOf(stdout) });
 };
 
 /** A file is written by the API, read by a command and by the API; another one is written by a command. */
@@ -54,7 +54,7 @@ export const background: Perform = async (world, act) => {
   assert.equal(exitCode, 0);
   const output = await hand.output(id);
   expectCounted(output);
-  world.ledger.addEnded(entry, id, { exitCode, output: digestOf(output) });
+  world.noteEnded(entry, id, { exitCode, output: digestOf(output) });
 };
 
 export const pause: Perform = async (world, act) => {

@@ -33,7 +33,7 @@ export const stream: Perform = async (world, act) => {
     .join('');
   expectCounted(output);
   assert.equal(exitCode, 0);
-  world.ledger.addEnded(entry, id, { exitCode, output: digestOf(output) });
+  world.noteEnded(entry, id, { exitCode, output: digestOf(output) });
 };
 
 /** The events of one connection, from behind the last one. */
