@@ -5,9 +5,9 @@ import { begin, made } from './session-fixture.double.ts';
 test.each([true, false])(
   '[RS-22] a command that cannot be noted is refused and does not begin (background: %s)',
   async (background) => {
-    const { desk, session } = await made();
-    await using _ = desk;
-    desk.host.program = (command) => command.exit(0);
+    const { fixture, session } = await made();
+    await using _ = fixture;
+    fixture.host.program = (command) => command.exit(0);
     vi.spyOn(ExecRows.prototype, 'add').mockImplementationOnce(() => {
       throw new Error('database or disk is full');
     });
