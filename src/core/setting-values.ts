@@ -20,3 +20,8 @@ export function time(usual: number, { min = 10 }: Partial<Bounds> = {}): z.ZodDe
 }
 
 export const minutes = (count: number): number => count * 60_000;
+
+/** One of a few words: which it is unless set, and all of them. */
+export function choice<const Word extends string>(usual: NoInfer<Word>, words: readonly Word[]) {
+  return z.enum(words).default(usual);
+}

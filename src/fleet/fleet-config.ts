@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { whole } from '../core/setting-values.ts';
+import { choice, whole } from '../core/setting-values.ts';
 import { FLEET_MODES } from './fleet-site.ts';
 
 const seconds = (fallback: number) => z.number().min(0).max(1_000_000).default(fallback);
@@ -38,10 +38,7 @@ export const FleetConfig = z.looseObject({
   workers: z
     .looseObject({
       max_concurrent: whole(5, { min: 1, max: 64 }).describe('workers unless --workers says otherwise'),
-      launcher_type: z
-        .enum([...FLEET_MODES, 'auto'])
-        .default('auto')
-        .describe('as --mode'),
+      launcher_type: choice('auto', [...FLEET_MODES, 'auto']).describe('as --mode'),
       driver: z
         .string()
         .default('auto')
@@ -55,7 +52,7 @@ export const FleetConfig = z.looseObject({
         .default(30)
         .describe('longest time of one attempt at a task'),
       retry_attempts: whole(3, { min: 0, max: 100 }).describe('attempts after the first one'),
-      backoff_strategy: z.enum(['exponential', 'linear', 'fixed']).default('exponential'),
+      backoff_strategy: choice('exponential', ['exponential', 'linear', 'fixed']),
       backoff_base_seconds: seconds(30),
       backoff_max_seconds: seconds(300),
       spawn_retry_attempts: whole(3, { min: 0, max: 100 }).describe(
@@ -88,10 +85,9 @@ export const FleetConfig = z.looseObject({
     .looseObject({
       command: z.string().min(1).default('claude'),
       args: z.array(z.string()).default(['--print', '--dangerously-skip-permissions']),
-      prompt: z
-        .enum(['stdin', 'arg'])
-        .default('stdin')
-        .describe('how the agent gets its task: on stdin, or as last argument'),
+      prompt: choice('stdin', ['stdin', 'arg']).describe(
+        'how the agent gets its task: on stdin, or as last argument',
+      ),
       env: z.record(z.string(), z.string()).default({}).describe('variables for the agent alone'),
     })
     .prefault({}),
@@ -102,12 +98,9 @@ export const FleetConfig = z.looseObject({
     .prefault({}),
   credentials: z
     .looseObject({
-      api_key: z
-        .enum(['agent', 'gate', 'none'])
-        .default('agent')
-        .describe(
-          'agent: the agent gets it; gate: only the gate knows it and adds it to requests for api_host; none',
-        ),
+      api_key: choice('agent', ['agent', 'gate', 'none']).describe(
+        'agent: the agent gets it; gate: only the gate knows it and adds it to requests for api_host; none',
+      ),
       api_key_variable: z
         .string()
         .regex(/^[A-Z][A-Z0-9_]*$/)
@@ -141,10 +134,9 @@ export const FleetConfig = z.looseObject({
         .array(z.string())
         .default(['.env', '.env.local'])
         .describe('ignored files that every worktree gets a copy of, by pattern'),
-      setup: z
-        .enum(['auto', 'none'])
-        .default('auto')
-        .describe('auto: install dependencies of npm and pip, once per manifest'),
+      setup: choice('auto', ['auto', 'none']).describe(
+        'auto: install dependencies of npm and pip, once per manifest',
+      ),
       setup_command: z.string().optional().describe('instead of what auto finds'),
     })
     .prefault({}),
@@ -160,7 +152,7 @@ export const FleetConfig = z.looseObject({
     .prefault({}),
   logging: z
     .looseObject({
-      level: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+      level: choice('info', ['debug', 'info', 'warn', 'error']),
       ephemeral_retain_on_success: z
         .boolean()
         .default(true)
@@ -174,9 +166,8 @@ export const FleetConfig = z.looseObject({
       range_end: whole(65_535, { min: 1024, max: 65_535 }),
     })
     .prefault({}),
-  ownership: z
-    .enum(['enforce', 'warn', 'off'])
-    .default('warn')
-    .describe('what happens when a task changes files that it does not own'),
+  ownership: choice('warn', ['enforce', 'warn', 'off']).describe(
+    'what happens when a task changes files that it does not own',
+  ),
 });
 export type FleetConfig = z.infer<typeof FleetConfig>;

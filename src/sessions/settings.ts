@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { HostPattern } from '../core/host-pattern.ts';
 import { LONGEST_TIMEOUT_S } from '../core/session-words.ts';
-import { minutes, time, whole } from '../core/setting-values.ts';
+import { choice, minutes, time, whole } from '../core/setting-values.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -38,10 +38,9 @@ export const SessionSettings = z.strictObject({
   sweepMs: time(5_000).describe('how often that is checked'),
   timeoutMs: time(minutes(10)).describe('time until a command is asked to end'),
   graceMs: whole(5_000, { min: 0, max: minutes(10) }).describe('time between SIGTERM and SIGKILL after that'),
-  onStop: z
-    .enum(['keep', 'end'])
-    .default('keep')
-    .describe('whether sessions go on without the server when it stops in order, or end with it'),
+  onStop: choice('keep', ['keep', 'end']).describe(
+    'whether sessions go on without the server when it stops in order, or end with it',
+  ),
   abandonedMs: time(minutes(10)).describe(
     'time after its end that a cell waits for a server, before it ends by itself',
   ),

@@ -9,7 +9,7 @@ import { STRATEGIES } from '../../pool/strategy.ts';
 import { McpConfig } from './mcp-config.ts';
 import { PackagesConfig } from './packages-config.ts';
 import { SessionConfig } from './session-config.ts';
-import { minutes, time, whole } from '../../core/setting-values.ts';
+import { choice, minutes, time, whole } from '../../core/setting-values.ts';
 
 const MiB = 1024 * 1024;
 
@@ -30,30 +30,22 @@ export const Config = z.strictObject({
     .describe('further host names by which the server may be called'),
   bodyLimitBytes: whole(100 * 1024, { min: 1024 }).describe('largest request body'),
   outputKeptBytes: whole(10 * 1024, { min: 256 }).describe('bytes of each output stream that a reply keeps'),
-  driver: z
-    .enum(['auto', ...DRIVER_NAMES])
-    .default('auto')
-    .describe(`what makes the cells; auto: ${describeAuto()}`),
-  strategy: z
-    .enum(['auto', ...STRATEGIES])
-    .default('auto')
-    .describe(
-      `fresh: a cell for every run; shared: one cell per language; auto: shared on ${driversWith(({ sharesByDefault }) => sharesByDefault).join(' and ')}, else fresh`,
-    ),
+  driver: choice('auto', ['auto', ...DRIVER_NAMES]).describe(`what makes the cells; auto: ${describeAuto()}`),
+  strategy: choice('auto', ['auto', ...STRATEGIES]).describe(
+    `fresh: a cell for every run; shared: one cell per language; auto: shared on ${driversWith(({ sharesByDefault }) => sharesByDefault).join(' and ')}, else fresh`,
+  ),
   ...DRIVER_SETTINGS,
   stateDir: z.string().optional().describe('where running cells are recorded; on tmpfs if possible'),
   weaker: z
     .array(z.enum(PROMISES))
     .default([])
     .describe('promises given up by name where nobody can keep them'),
-  logLevel: z
-    .enum(['debug', 'info', 'warn', 'error', 'silent'])
-    .default('info')
-    .describe('least level that is logged'),
-  logFormat: z
-    .enum(['auto', 'json', 'text'])
-    .default('auto')
-    .describe('how `hotcell up` logs on stderr; auto: text for people on a terminal, JSON elsewhere'),
+  logLevel: choice('info', ['debug', 'info', 'warn', 'error', 'silent']).describe(
+    'least level that is logged',
+  ),
+  logFormat: choice('auto', ['auto', 'json', 'text']).describe(
+    'how `hotcell up` logs on stderr; auto: text for people on a terminal, JSON elsewhere',
+  ),
   limits: Limits.prefault({}).describe('what one run may use'),
   ceilings: z
     .strictObject({

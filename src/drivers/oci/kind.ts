@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { choice } from '../../core/setting-values.ts';
 import { driverKind } from '../kind.ts';
 
 export const OCI = driverKind({
@@ -12,10 +13,7 @@ export const OCI = driverKind({
   },
   auto: ['linux'],
   settings: {
-    runtime: z
-      .enum(['auto', 'crun', 'runc', 'runsc'])
-      .default('auto')
-      .describe('OCI runtime of the oci driver'),
+    runtime: choice('auto', ['auto', 'crun', 'runc', 'runsc']).describe('OCI runtime of the oci driver'),
     rootfs: z.string().optional().describe("folder to use as root of the cells instead of the host's /usr"),
   },
   make: async (around, { runtime, rootfs }) => {
