@@ -33,7 +33,7 @@ export function makeAddressCheck(options: HttpOptions): Check {
   return ({ headers, method, routeOptions }) => {
     const host = headers.host ?? '';
     if (!isServedHost(host, allowedHosts)) {
-      throw new HotcellError('HOST_REFUSED', `this server is not called ${quoted(host)}`);
+      throw new HotcellError('HOST_REFUSED', `${quoted(host)} is no name of this server`);
     }
     const { origin } = headers;
     if (origin !== undefined) {

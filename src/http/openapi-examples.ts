@@ -115,7 +115,7 @@ export const ERROR_DETAILS: Partial<Record<ErrorCode, string>> = {
   BODY_TOO_LARGE: 'the body has more than 102400 bytes',
   UNSUPPORTED_MEDIA_TYPE: 'the content type "text/plain" is not application/json',
   UNAUTHORIZED: 'the key is missing',
-  HOST_REFUSED: 'this server is not called "evil.example"',
+  HOST_REFUSED: '"evil.example" is no name of this server',
   ORIGIN_REFUSED: 'pages of "https://evil.example" may not call this server',
   LANGUAGE_UNKNOWN: 'there is no language "cobol"; known: python, ruby',
   SHUTTING_DOWN: 'the server is stopping',

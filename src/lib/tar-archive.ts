@@ -52,7 +52,7 @@ function toHead({
   return toTarHeader({ ...member, path: name, target, modifiedSeconds: MODIFIED, ownerName: 'root' });
 }
 
-/** SECURITY: whoever unpacks it must stay below the folder where he unpacks. */
+/** SECURITY: unpacking it must stay below the folder that it is unpacked in. */
 function checkPath(path: string): string[] {
   const words = path.split('/');
   const isOdd = words.some((word) => word === '' || word === '.' || word === '..') || path.includes('\0');

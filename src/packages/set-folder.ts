@@ -252,7 +252,7 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync();
 }
 
-/** SECURITY: whoever can write to the folder of another decides what his programs import. */
+/** SECURITY: a user who can write to the folder of another user decides what the other's programs import. */
 async function requireOwn(path: string): Promise<void> {
   const info = await lstat(path);
   const isOwn = info.isDirectory() && info.uid === process.geteuid?.() && (info.mode & 0o022) === 0;

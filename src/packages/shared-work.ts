@@ -18,7 +18,7 @@ export class SharedWork<T> {
     const leave = (): void => {
       flight.waiting--;
       if (flight.waiting === 0) {
-        // Whoever comes now begins anew.
+        // A caller that comes now begins the work anew.
         this.#forget(key, flight);
         flight.controller.abort(signal.reason);
       }

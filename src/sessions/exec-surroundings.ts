@@ -19,6 +19,6 @@ export interface ExecSurroundings {
   lostReason(): 'cell_lost' | 'memory';
   /** Throws SESSION_PAUSED: what is frozen hears nothing. */
   requireAwake(): void;
-  /** Somebody still takes an interest. */
+  /** A command or a viewer of it showed a sign of life. */
   onLife(): void;
 }

@@ -25,7 +25,7 @@ export class ExecTable {
     return this.#execs.get(id);
   }
 
-  /** It is kept, though nobody can tell what of. */
+  /** The row is kept, though nobody can read it. */
   isUnreadable(id: string): boolean {
     return this.#unreadable.has(id);
   }
@@ -34,7 +34,7 @@ export class ExecTable {
     return [...this.#execs.values()];
   }
 
-  /** Those that have not ended. */
+  /** Commands that have not ended. */
   living(): CommandExec[] {
     return [...this.#living];
   }
@@ -45,7 +45,7 @@ export class ExecTable {
     return count;
   }
 
-  /** One that waits. */
+  /** Adds a command that waits for its turn. */
   add(exec: CommandExec): void {
     this.#execs.set(exec.id, exec);
     this.#living.add(exec);
@@ -77,13 +77,13 @@ export class ExecTable {
     this.#around.rows.begin(exec.id, begun);
   }
 
-  /** It never began. */
+  /** Forgets a command that never began. */
   forget(exec: CommandExec): void {
     this.#around.rows.remove(exec.id);
     this.drop(exec);
   }
 
-  /** It has ended: those that ended longest ago make room. */
+  /** Notes the end of a command: those that ended longest ago make room. */
   settle(exec: CommandExec): void {
     this.#living.delete(exec);
     this.#endedDiskBytes += exec.output.diskBytes;

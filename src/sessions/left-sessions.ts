@@ -90,7 +90,7 @@ async function endAll(store: SessionStore, options: LeftOptions): Promise<LeftEn
   const remains = new SessionRemains({ store, holds, log });
   const rows = store.sessions.living();
   const names: (string | null)[] = drivers.map(({ name }) => name);
-  // Whoever noted no driver is looked for on all of them.
+  // Sessions of a version that noted no driver are looked for on all of them.
   const able = new Set(names.length > 0 ? [...names, null] : []);
   const isAble = (row: Row): boolean => able.has(toLeft(row).driver);
   for (const row of rows) {

@@ -129,7 +129,7 @@ export class SessionCommands {
   /** Ends all commands in the foreground; returns their ids. */
   async killForeground(): Promise<string[]> {
     const execs = this.table.living().filter(({ identity }) => identity.kind === 'foreground');
-    // Those who wait first: they must not begin meanwhile.
+    // Waiting commands first: they must not begin meanwhile.
     const inOrder = execs.toSorted(
       (one, other) => Number(other.state === 'waiting') - Number(one.state === 'waiting'),
     );

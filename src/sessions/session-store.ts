@@ -8,7 +8,7 @@ import { SessionRows } from './session-rows.ts';
 import { prepareFormat, readMeta } from './store-format.ts';
 
 const SQLITE_BUSY = 5;
-/** Somebody may just be looking at it. */
+/** How long to wait for somebody who is just looking at the store, such as `hotcell doctor`. */
 const LOOK_MS = 1000;
 
 /** Has a record of the process that opened the store last; it may be dead. */

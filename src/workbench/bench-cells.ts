@@ -34,7 +34,7 @@ export class BenchCells {
   /** Also those that are gone, until nothing is left of them. */
   readonly #disposing = new Set<Promise<void>>();
   #latest: CellImage | undefined;
-  /** Whoever comes next to one of these is told that it is new. */
+  /** Keys of cells that were lost: the next run that needs one of them is told that it is new. */
   readonly #lost = new Set<string>();
   readonly #closing = new AbortController();
 
@@ -104,7 +104,7 @@ export class BenchCells {
     if (this.#closing.signal.aborted) throw this.#closing.signal.reason;
   }
 
-  /** It is of no use any more; the next one who asks gets another. */
+  /** The cell is of no use any more; the next run gets another one. */
   discard(cell: BenchCell): void {
     for (const [key, entry] of this.#entries) {
       if (entry.cell !== cell) continue;

@@ -69,7 +69,7 @@ export class PermissionTable implements Permissions {
     return Object.fromEntries(entries);
   }
 
-  /** Those that were. */
+  /** The variables that were granted, with their values. */
   values(): Record<string, string> {
     const patterns = this.list().flatMap((permission) =>
       permission.type === 'env' ? permission.variables : [],

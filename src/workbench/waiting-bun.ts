@@ -88,7 +88,7 @@ export class WaitingBun {
     try {
       while ((await this.#events?.next())?.done === false);
     } catch {
-      // It has ended this way.
+      // Bun has ended this way.
     }
   }
 }

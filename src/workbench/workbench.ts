@@ -191,7 +191,7 @@ export class LiveWorkbench implements Workbench {
     return this.#ended !== undefined;
   }
 
-  /** Whoever still holds it gets this error from now on. */
+  /** Callers that still hold the workbench get this error from now on. */
   end(reason: HotcellError): Promise<void> {
     this.#ended ??= reason;
     this.#closing ??= this.#clear(this.#ended);

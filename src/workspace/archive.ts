@@ -128,7 +128,7 @@ class ArchiveWriter {
     ];
   }
 
-  /** SECURITY: whoever unpacks it must stay below the folder where he unpacks, also by way of the links in it. */
+  /** SECURITY: unpacking it must stay below the folder that it is unpacked in, also by way of the links in it. */
   #isSafe(path: Buffer): boolean {
     const isBelowLink = foldersAbove(path.toString('latin1')).some((folder) => this.#links.has(folder));
     return !isBelowLink && splitPath(path).every(isName);

@@ -88,7 +88,7 @@ export class FilesGuest {
       this.#talk = await Promise.race([starting, deadline.passed]);
       return this.#talk;
     } catch (error) {
-      // One that comes too late is not wanted any more.
+      // A program that starts too late is not wanted any more.
       void starting.then((talk) => talk.end()).catch(() => {});
       throw error;
     } finally {
@@ -243,7 +243,7 @@ class Talk {
     try {
       while ((await this.#events.next()).done !== true);
     } catch {
-      // It is gone, which is all that matters here.
+      // The program is gone, which is all that matters here.
     }
     await this.#exec.ended;
     this.#isEnded = true;

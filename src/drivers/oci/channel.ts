@@ -18,7 +18,7 @@ export class Channel {
   readonly #readers = new Map<'out' | 'err' | 'status', Socket>();
   readonly #hold: number;
   #held = true;
-  /** Somebody has the far end of stdin open. Closing ours before would leave him waiting for ever. */
+  /** The init has the far end of stdin open. Closing ours before would leave it waiting for ever. */
   #farEndOpen = false;
   #closing = false;
   #lateReaders: NodeJS.Timeout | undefined;

@@ -51,7 +51,7 @@ const SHARED_WITH_HOST = [
   'ioprio_set',
 ];
 
-/** What an owner may do to his files wherever they are; Landlock does not know of it. */
+/** What the owner of a file may do to it wherever it is; Landlock does not know of it. */
 const OWNERS_CHANGES = [
   'chmod',
   'fchmod',

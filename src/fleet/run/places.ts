@@ -38,7 +38,7 @@ export class FleetPlaces {
   readonly #base: BaseStore;
   /** Who the programs of a place are stays the same as long as we live, whatever happens to the cell. */
   readonly #owners = new Map<string, CellOwner | undefined>();
-  /** By the key of the plan: whoever installs, so that the others wait and copy. */
+  /** Installations under way, by the key of their plan: the other workers wait for one and copy what it made. */
   readonly #installing = new Map<string, Promise<void>>();
   readonly #failedInstalls = new Set<string>();
 
