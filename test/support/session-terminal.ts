@@ -25,10 +25,17 @@ export async function openTerminal(
     if (data instanceof ArrayBuffer) seen += Buffer.from(data).toString();
   });
   socket.addEventListener('error', () => {});
+  const hasShown = (text: string): boolean => {
+    if (seen.includes(text)) return true;
+    // Nothing more can come.
+    if (socket.readyState === WebSocket.CLOSED)
+      throw new Error(`the terminal was closed before it showed ${text}`);
+    return false;
+  };
   await once(socket, 'open');
   return {
     type: (text) => socket.send(new TextEncoder().encode(text)),
-    shows: (text) => waitFor(`the terminal shows ${text}`, () => seen.includes(text)),
+    shows: (text) => waitFor(`the terminal shows ${text}`, () => hasShown(text)),
     close: () => socket.close(),
   };
 }
