@@ -5,8 +5,6 @@ import { BaseStore } from './base-store.ts';
 import type { HostGit } from './host-git.ts';
 import { ScratchRepository, sealedWorker, writeFiles } from './scratch-repository.double.ts';
 
-const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
-
 let repository: ScratchRepository;
 let git: HostGit;
 let base: BaseStore;
@@ -110,7 +108,7 @@ test('[FL-01] a shallow clone serves as well', async () => {
   await worker.place.settle(worker.run);
   expect(await worker.agent(['log', '--format=%s'])).toBe('third\nsecond');
   await writeFiles(worker.worktree, { made: 'x' });
-  await worker.place.commit(worker.run, 'made', AUTHOR, { allowEmpty: false });
+  await worker.place.commit(worker.run, 'made', { allowEmpty: false });
   expect((await worker.place.takeCommits(worker.run)).files).toEqual(['made']);
   await repository.user(['fsck', '--strict']);
 });
@@ -121,7 +119,7 @@ test('[FL-01] so does a repository with the longer hashes', async () => {
   await worker.place.prepare();
   await worker.place.settle(worker.run);
   await writeFiles(worker.worktree, { made: 'x' });
-  await worker.place.commit(worker.run, 'made', AUTHOR, { allowEmpty: false });
+  await worker.place.commit(worker.run, 'made', { allowEmpty: false });
   const { commit, files } = await worker.place.takeCommits(worker.run);
   expect(files).toEqual(['made']);
   expect(commit).toHaveLength(64);

@@ -1,7 +1,6 @@
 import { HotcellError } from '../../core/errors.ts';
 import { toAuthorVariables, type Author } from './author.ts';
 import { toVariables, type Settings } from './host-git.ts';
-import type { CommitOptions, RunInCell, RunInCellOptions, RunInCellResult } from './place-git.ts';
 import { requireCommitId } from './refs.ts';
 import { Gathered } from './run-program.ts';
 
@@ -25,13 +24,40 @@ const SETTINGS: Settings = {
   'i18n.commitEncoding': 'UTF-8',
 };
 
-export interface CellGitParts {
-  readonly run: RunInCell;
-  /** The worker branch. */
-  readonly branch: string;
-  /** Where git and the worktree are, if git cannot find out. */
-  readonly env: Readonly<Record<string, string>>;
+export interface RunInCellOptions {
+  readonly input?: Uint8Array;
+  readonly env?: Readonly<Record<string, string>>;
+  /** More on stdout ends the program, and the call throws FILE_TOO_LARGE. */
+  readonly limitBytes?: number;
+  readonly timeoutMs?: number;
+  /** Stdout goes there, in order, at most `limitBytes` of it, and the result has none. */
+  readonly onStdout?: (bytes: Uint8Array) => void;
 }
+
+export interface RunInCellResult {
+  readonly code: number;
+  readonly stdout: Uint8Array;
+  readonly stderr: string;
+}
+
+/**
+ * Runs a program in the cell, in its worktree, with `env` beside what every program there has.
+ * SECURITY: what comes back was written by whoever rules the cell.
+ */
+export type RunInCell = (
+  argv: readonly [string, ...string[]],
+  options?: RunInCellOptions,
+) => Promise<RunInCellResult>;
+
+/** Patches are the same whatever a configuration says. SECURITY: and no program of it is run for them. */
+export const PLAIN_PATCH: readonly string[] = [
+  '--no-color',
+  '--no-ext-diff',
+  '--no-textconv',
+  '--submodule=short',
+  '--src-prefix=a/',
+  '--dst-prefix=b/',
+];
 
 /** Our own git commands in a cell. Whatever they say may be a lie: the host acts on none of it unchecked. */
 export class CellGit {
@@ -39,9 +65,10 @@ export class CellGit {
   readonly #ref: string;
   readonly #env: Readonly<Record<string, string>>;
 
-  constructor({ run, branch, env }: CellGitParts) {
+  /** `ref` is the worker branch; `env` says where git and the worktree are, if git cannot find out. */
+  constructor(run: RunInCell, ref: string, env: Readonly<Record<string, string>>) {
     this.#run = run;
-    this.#ref = `refs/heads/${branch}`;
+    this.#ref = ref;
     this.#env = {
       LC_ALL: 'C',
       GIT_TERMINAL_PROMPT: '0',
@@ -74,7 +101,7 @@ export class CellGit {
   async commitAll(
     message: string,
     author: Author,
-    { allowEmpty, known }: CommitOptions & { readonly known: string },
+    { allowEmpty, known }: { readonly allowEmpty: boolean; readonly known: string },
   ): Promise<string> {
     await this.run(['add', '-A']);
     await this.#requireNoNested();
@@ -133,28 +160,13 @@ export class CellGit {
     await this.attempt(['add', '-A', '--ignore-errors'], { timeoutMs: PATCH_MS });
     const gathered = new Gathered(PATCH_BYTES);
     let isCut = false;
-    await this.attempt(
-      [
-        'diff',
-        '--cached',
-        '--binary',
-        '--no-color',
-        '--no-ext-diff',
-        '--no-textconv',
-        '--submodule=short',
-        '--src-prefix=a/',
-        '--dst-prefix=b/',
-        'HEAD',
-        '--',
-      ],
-      {
-        limitBytes: PATCH_BYTES + 1,
-        timeoutMs: PATCH_MS,
-        onStdout: (bytes) => {
-          if (!gathered.add(bytes)) isCut = true;
-        },
+    await this.attempt(['diff', '--cached', '--binary', ...PLAIN_PATCH, 'HEAD', '--'], {
+      limitBytes: PATCH_BYTES + 1,
+      timeoutMs: PATCH_MS,
+      onStdout: (bytes) => {
+        if (!gathered.add(bytes)) isCut = true;
       },
-    ).catch((error: unknown) => {
+    }).catch((error: unknown) => {
       if (!isCut) throw error;
     });
     const patch = gathered.bytes();

@@ -10,7 +10,6 @@ import {
   type ScratchWorker,
 } from './scratch-repository.double.ts';
 
-const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 const BRANCH = 'mahabharatha/shop/worker-0';
 
 let repository: ScratchRepository;
@@ -35,7 +34,7 @@ afterEach(async () => {
 });
 
 const commitAll = (message = 'work', allowEmpty = false): Promise<{ readonly moved: boolean }> =>
-  worker.place.commit(worker.run, message, AUTHOR, { allowEmpty });
+  worker.place.commit(worker.run, message, { allowEmpty });
 
 test('[FL-02] without a cell the worker commits on its branch of the repository', async () => {
   const from = await worker.place.head();

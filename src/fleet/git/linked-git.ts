@@ -2,27 +2,13 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CellFolder, CellOwner } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
-import { toAuthorVariables, type Author } from './author.ts';
-import { CellGit } from './cell-git.ts';
-import { diffCommits } from './diff-commits.ts';
-import { splitNul, type HostGit } from './host-git.ts';
+import { toAuthorVariables } from './author.ts';
+import type { RunInCell } from './cell-git.ts';
+import { splitNul } from './host-git.ts';
 import { giveTree } from './hostile-tree.ts';
-import type { CommitOptions, PlaceGit, RunInCell, Settled, TakenCommits } from './place-git.ts';
-import { deleteRef, findCommit, isAncestor, moveRef, requireCommit, toRef } from './refs.ts';
-import { keepCommit } from './rescue.ts';
+import { PlaceGit, type PlaceGitParts, type Settled, type TakenCommits } from './place-git.ts';
+import { deleteRef, findCommit, isAncestor, moveRef, requireCommit } from './refs.ts';
 import { ensureWorktree, findGitFolder, removeWorktree } from './worktrees.ts';
-
-export interface LinkedGitParts {
-  readonly git: HostGit;
-  readonly feature: string;
-  readonly worker: number;
-  readonly branch: string;
-  readonly worktree: string;
-  /** Where the feature is now: the branch begins there if there is none, and a cell knows its history. */
-  readonly start: string;
-  /** Of commits that the agent makes itself. */
-  readonly author: Author;
-}
 
 /** What has been accepted of a worker that moves its branch itself. */
 export function acceptedRef(feature: string, worker: number): string {
@@ -34,19 +20,15 @@ export function acceptedRef(feature: string, worker: number): string {
  * There is no boundary here. What has been accepted is remembered in a ref beside the branch, because the agent moves the
  * branch itself.
  */
-export class LinkedGit implements PlaceGit {
+export class LinkedGit extends PlaceGit {
   readonly folders: readonly CellFolder[];
   readonly env: Readonly<Record<string, string>>;
   readonly workdir: string;
-  readonly #parts: LinkedGitParts;
-  readonly #ref: string;
-  readonly #accepted: string;
+  protected readonly cellEnv = {};
 
-  constructor(parts: LinkedGitParts) {
+  constructor(parts: PlaceGitParts) {
     const { worktree, git, feature, worker } = parts;
-    this.#parts = parts;
-    this.#ref = toRef(parts.branch);
-    this.#accepted = acceptedRef(feature, worker);
+    super(parts, acceptedRef(feature, worker));
     this.workdir = worktree;
     this.env = toAuthorVariables(parts.author);
     this.folders = [
@@ -56,17 +38,17 @@ export class LinkedGit implements PlaceGit {
   }
 
   async prepare(owner?: CellOwner): Promise<void> {
-    const { git, worktree, branch, start } = this.#parts;
+    const { git, worktree, branch, start } = this.parts;
     await ensureWorktree(git, { path: worktree, branch, commit: start, filters: 'user' });
-    if ((await findCommit(git, this.#accepted)) === undefined)
+    if ((await findCommit(git, this.accepted)) === undefined)
       await this.#accept(undefined, await this.#tip());
     if (owner !== undefined) await giveTree(git, worktree, owner);
   }
 
   async settle(run: RunInCell): Promise<Settled> {
-    const { git, feature, worker } = this.#parts;
-    await this.#unlock();
-    const cell = this.#cell(run);
+    const { git } = this.parts;
+    await this.clearWay();
+    const cell = this.cell(run);
     const accepted = await this.head();
     const left = (await cell.findHead()) ?? accepted;
     const patch = await cell.patch();
@@ -74,7 +56,7 @@ export class LinkedGit implements PlaceGit {
     const lost = await Promise.all(tips.map((tip) => isAncestor(git, tip, accepted)));
     const refs: string[] = [];
     for (const commit of tips.filter((_, index) => lost[index] === false)) {
-      refs.push(await keepCommit(git, { feature, worker, commit }));
+      refs.push(await this.keep(commit));
     }
     await cell.resetTo(accepted);
     const [ref] = refs;
@@ -82,33 +64,16 @@ export class LinkedGit implements PlaceGit {
   }
 
   async moveTo(run: RunInCell, commit: string): Promise<void> {
-    const { git, feature, worker } = this.#parts;
-    await this.#unlock();
+    await this.clearWay();
     const from = await this.head();
     const tip = await this.#tip();
-    if (!(await isAncestor(git, tip, commit))) await keepCommit(git, { feature, worker, commit: tip });
+    if (!(await isAncestor(this.parts.git, tip, commit))) await this.keep(tip);
     await this.#accept(from, commit);
-    await this.#cell(run).resetTo(commit);
-  }
-
-  head(): Promise<string> {
-    return requireCommit(this.#parts.git, this.#accepted);
-  }
-
-  async commit(
-    run: RunInCell,
-    message: string,
-    author: Author,
-    options: CommitOptions,
-  ): Promise<{ readonly moved: boolean }> {
-    await this.#unlock();
-    const known = await this.head();
-    const head = await this.#cell(run).commitAll(message, author, { ...options, known });
-    return { moved: head !== known };
+    await this.cell(run).resetTo(commit);
   }
 
   async takeCommits(_run: RunInCell, accept?: (taken: TakenCommits) => void): Promise<TakenCommits> {
-    const { git } = this.#parts;
+    const { git } = this.parts;
     const from = await this.head();
     const commit = await this.#tip();
     if (commit === from) return { commit, files: [] };
@@ -125,36 +90,28 @@ export class LinkedGit implements PlaceGit {
     return taken;
   }
 
-  diff(from: string, to: string, limitBytes: number): Promise<Uint8Array> {
-    return diffCommits(this.#parts.git, { from, to, limitBytes });
-  }
-
   async remove(): Promise<void> {
-    const { git, worktree } = this.#parts;
+    const { git, worktree } = this.parts;
     await removeWorktree(git, worktree);
-    if ((await findCommit(git, this.#accepted)) !== undefined) await deleteRef(git, this.#accepted);
+    if ((await findCommit(git, this.accepted)) !== undefined) await deleteRef(git, this.accepted);
   }
 
   #accept(from: string | undefined, to: string): Promise<void> {
-    return moveRef(this.#parts.git, { ref: this.#accepted, to, from, why: 'accept commits of the worker' });
+    return moveRef(this.parts.git, { ref: this.accepted, to, from, why: 'accept commits of the worker' });
   }
 
   #tip(): Promise<string> {
-    return requireCommit(this.#parts.git, this.#ref);
+    return requireCommit(this.parts.git, this.ref);
   }
 
   /** What a killed git has left. Only of this worktree and branch: the rest of the repository is the user's. */
-  async #unlock(): Promise<void> {
-    const { git, worktree } = this.#parts;
+  protected async clearWay(): Promise<void> {
+    const { git, worktree } = this.parts;
     const folder = await findGitFolder(git, worktree);
     const locks = [
-      join(git.commonDir, `${this.#ref}.lock`),
+      join(git.commonDir, `${this.ref}.lock`),
       ...(folder === undefined ? [] : [join(folder, 'index.lock'), join(folder, 'HEAD.lock')]),
     ];
     await Promise.all(locks.map((lock) => rm(lock, { force: true })));
-  }
-
-  #cell(run: RunInCell): CellGit {
-    return new CellGit({ run, branch: this.#parts.branch, env: {} });
   }
 }

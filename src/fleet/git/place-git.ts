@@ -1,30 +1,9 @@
 import type { CellFolder, CellOwner } from '../../core/cell.ts';
+import { HotcellError } from '../../core/errors.ts';
 import type { Author } from './author.ts';
-
-export interface RunInCellOptions {
-  readonly input?: Uint8Array;
-  readonly env?: Readonly<Record<string, string>>;
-  /** More on stdout ends the program, and the call throws FILE_TOO_LARGE. */
-  readonly limitBytes?: number;
-  readonly timeoutMs?: number;
-  /** Stdout goes there, in order, at most `limitBytes` of it, and the result has none. */
-  readonly onStdout?: (bytes: Uint8Array) => void;
-}
-
-export interface RunInCellResult {
-  readonly code: number;
-  readonly stdout: Uint8Array;
-  readonly stderr: string;
-}
-
-/**
- * Runs a program in the cell, in its worktree, with `env` beside what every program there has.
- * SECURITY: what comes back was written by whoever rules the cell.
- */
-export type RunInCell = (
-  argv: readonly [string, ...string[]],
-  options?: RunInCellOptions,
-) => Promise<RunInCellResult>;
+import { CellGit, PLAIN_PATCH, type RunInCell } from './cell-git.ts';
+import type { HostGit } from './host-git.ts';
+import { findCommit, moveRef, requireCommit, toRef } from './refs.ts';
 
 /** What a worker that was lost had left behind. */
 export interface Settled {
@@ -45,41 +24,95 @@ export interface TakenCommits {
   readonly files: string[];
 }
 
+export interface PlaceGitParts {
+  readonly git: HostGit;
+  readonly feature: string;
+  readonly worker: number;
+  readonly branch: string;
+  readonly worktree: string;
+  /** Where the feature is now: the branch begins there if there is none, and a cell knows its history. */
+  readonly start: string;
+  /** Of commits, also of those that the agent makes itself. */
+  readonly author: Author;
+}
+
 /** The git side of one worker's place. One call at a time. */
-export interface PlaceGit {
+export abstract class PlaceGit<Parts extends PlaceGitParts = PlaceGitParts> {
   /** For `CellSpec.folders`. */
-  readonly folders: readonly CellFolder[];
+  abstract readonly folders: readonly CellFolder[];
   /** What the agent and every other program of the cell must have, so that plain `git` works for them. */
-  readonly env: Readonly<Record<string, string>>;
+  abstract readonly env: Readonly<Record<string, string>>;
   /** Where programs of the cell see the worktree. */
-  readonly workdir: string;
+  abstract readonly workdir: string;
+  protected readonly parts: Parts;
+  /** Of the worker branch. */
+  protected readonly ref: string;
+  /** Has the last commit that was carried out. */
+  protected readonly accepted: string;
+
+  constructor(parts: Parts, accepted = toRef(parts.branch)) {
+    this.parts = parts;
+    this.ref = toRef(parts.branch);
+    this.accepted = accepted;
+  }
+
   /** Before the cell is made: worktree and git folder. Given to `owner`, which takes root. */
-  prepare(owner?: CellOwner): Promise<void>;
+  abstract prepare(owner?: CellOwner): Promise<void>;
   /** After the cell has started: keeps what a lost worker left, then worktree and branch are at `head()`; ignored files stay. */
-  settle(run: RunInCell): Promise<Settled>;
+  abstract settle(run: RunInCell): Promise<Settled>;
   /** Branch and worktree are at `commit`. What is not committed is gone; commits that `commit` lacks are kept as by `settle`. */
-  moveTo(run: RunInCell, commit: string): Promise<void>;
-  /** The last commit that was carried out. */
-  head(): Promise<string>;
-  /** Everything in the worktree that is not ignored, also on top of commits that the agent has made. */
-  commit(
-    run: RunInCell,
-    message: string,
-    author: Author,
-    options: CommitOptions,
-  ): Promise<{ readonly moved: boolean }>;
+  abstract moveTo(run: RunInCell, commit: string): Promise<void>;
   /**
    * Carries the commits since `head()` out of the cell. Throws if they do not continue it. `accept` is called before the
    * branch moves, which it does not if that throws.
    */
-  takeCommits(run: RunInCell, accept?: (taken: TakenCommits) => void): Promise<TakenCommits>;
-  /** A patch, cut at `limitBytes`. Commits that were carried out, or are in the repository. */
-  diff(from: string, to: string, limitBytes: number): Promise<Uint8Array>;
+  abstract takeCommits(run: RunInCell, accept?: (taken: TakenCommits) => void): Promise<TakenCommits>;
   /** Worktree and git folder; branches stay. */
-  remove(): Promise<void>;
-}
+  abstract remove(): Promise<void>;
+  /** Whatever the agent has left in the way of our own commit. */
+  protected abstract clearWay(run: RunInCell): Promise<void>;
+  /** Where git of the cell finds its folder and the worktree, if it cannot find out. */
+  protected abstract readonly cellEnv: Readonly<Record<string, string>>;
 
-export interface CommitOptions {
-  /** Makes a commit even if nothing was changed. */
-  readonly allowEmpty: boolean;
+  /** The last commit that was carried out. */
+  head(): Promise<string> {
+    return requireCommit(this.parts.git, this.accepted);
+  }
+
+  /** Everything in the worktree that is not ignored, also on top of commits that the agent has made. */
+  async commit(
+    run: RunInCell,
+    message: string,
+    { allowEmpty }: { /** Also if nothing was changed. */ readonly allowEmpty: boolean },
+  ): Promise<{ readonly moved: boolean }> {
+    const known = await this.head();
+    await this.clearWay(run);
+    const head = await this.cell(run).commitAll(message, this.parts.author, { allowEmpty, known });
+    return { moved: head !== known };
+  }
+
+  /**
+   * A patch, cut at `limitBytes`. Commits that were carried out, or are in the repository: from objects alone.
+   * SECURITY: no program of the user's configuration is run for it.
+   */
+  diff(from: string, to: string, limitBytes: number): Promise<Uint8Array> {
+    const { git } = this.parts;
+    const args = ['diff-tree', '-p', '--full-index', ...PLAIN_PATCH, '--end-of-options', from, to];
+    return git.read(args, { cwd: git.commonDir, limitBytes, cut: true });
+  }
+
+  protected cell(run: RunInCell): CellGit {
+    return new CellGit(run, this.ref, this.cellEnv);
+  }
+
+  /** Keeps a commit that is on no branch any more from being collected. */
+  protected async keep(commit: string): Promise<string> {
+    const { git, feature, worker } = this.parts;
+    const ref = `refs/mahabharatha/${feature}/rescued/worker-${worker}-${commit.slice(0, 12)}`;
+    const known = await findCommit(git, ref);
+    if (known === commit) return ref;
+    if (known !== undefined) throw new HotcellError('FLEET_GIT', `${ref} is something else already`);
+    await moveRef(git, { ref, to: commit, from: undefined, why: 'keep what a worker left' });
+    return ref;
+  }
 }

@@ -2,8 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { toTar } from '../../lib/tar-archive.ts';
 import type { Author } from './author.ts';
-import type { RunInCell } from './place-git.ts';
-import { requireInCell } from './cell-git.ts';
+import { requireInCell, type RunInCell } from './cell-git.ts';
 
 /** Where a cell sees its git folder and the objects of the base store. */
 export interface PrivateGitPlan {

@@ -8,7 +8,7 @@ import { findAuthor } from './author.ts';
 import { BaseStore } from './base-store.ts';
 import { HostGit } from './host-git.ts';
 import { LinkedGit } from './linked-git.ts';
-import type { RunInCell } from './place-git.ts';
+import type { RunInCell } from './cell-git.ts';
 import { runProgram } from './run-program.ts';
 import { SealedGit } from './sealed-git.ts';
 import { hideFolder } from './worktrees.ts';

@@ -18,7 +18,7 @@ await place.settle(run);
 const subject = await git.run(['log', '-1', '--format=%s', await place.head()]);
 if (subject !== 'work') {
   await writeFiles(worktree, { 'a.txt': 'worked\n', [join('deep', 'made')]: 'x' });
-  await place.commit(run, 'work', AUTHOR, { allowEmpty: false });
+  await place.commit(run, 'work', { allowEmpty: false });
   await place.takeCommits(run);
 }
 const ref = featureBranch('shop');

@@ -3,7 +3,7 @@ import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { describeConflict, mergeInto, mergeIntoTarget } from './merge-branches.ts';
-import type { RunInCell } from './place-git.ts';
+import type { RunInCell } from './cell-git.ts';
 import {
   ScratchRepository,
   sealedWorker,
@@ -63,7 +63,7 @@ afterEach(async () => {
 
 /** Everything the host ever does with a worker, and with what it has committed. */
 async function hostDoesAll(): Promise<string[]> {
-  await worker.place.commit(worker.run, 'work', AUTHOR, { allowEmpty: true });
+  await worker.place.commit(worker.run, 'work', { allowEmpty: true });
   expect(existsSync(canary)).toBe(false);
   const from = await worker.place.head();
   const { commit, files } = await worker.place.takeCommits(worker.run);
@@ -105,7 +105,7 @@ describe('[FL-09] nothing of the host runs because of', () => {
     // Both sides changed the same line, and the user has such attributes checked out.
     await repository.write({ '.gitattributes': '* merge=evil\n' });
     await writeFiles(worker.worktree, { 'a.txt': 'again\n' });
-    await worker.place.commit(worker.run, 'again', AUTHOR, { allowEmpty: false });
+    await worker.place.commit(worker.run, 'again', { allowEmpty: false });
     await worker.place.takeCommits(worker.run);
     const theirs = await worker.git.run(['hash-object', '-w', '--stdin'], { input: 'somebody else\n' });
     const tree = await worker.git.run(['mktree'], { input: `100644 blob ${theirs}\ta.txt\n` });
@@ -186,7 +186,7 @@ describe('[FL-09] nothing of the host runs because of', () => {
 
 test('[FL-09] a target that people work on gets no program of a worker to run', async () => {
   await writeFiles(worker.worktree, { '.gitattributes': '*.bin merge=evil diff=evil\n', made: 'x' });
-  await worker.place.commit(worker.run, 'work', AUTHOR, { allowEmpty: false });
+  await worker.place.commit(worker.run, 'work', { allowEmpty: false });
   await worker.place.takeCommits(worker.run);
   const merged = await mergeIntoTarget(worker.git, {
     target: 'main',

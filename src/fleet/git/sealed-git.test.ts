@@ -9,7 +9,6 @@ import {
   type ScratchSealed,
 } from './scratch-repository.double.ts';
 
-const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 const BRANCH = 'mahabharatha/shop/worker-0';
 
 let repository: ScratchRepository;
@@ -35,7 +34,7 @@ afterEach(async () => {
 });
 
 const commitAll = (message = 'work', allowEmpty = false): Promise<{ readonly moved: boolean }> =>
-  worker.place.commit(worker.run, message, AUTHOR, { allowEmpty });
+  worker.place.commit(worker.run, message, { allowEmpty });
 
 describe('a worker in a cell', () => {
   test('[FL-01] has a worktree on its branch, and git in the cell knows it', async () => {
@@ -278,7 +277,7 @@ test.skipIf(process.getuid?.() !== 0)('[FL-09] works for a user that owns nothin
   await other.place.settle(other.run);
   expect((await stat(join(other.worktree, 'a.txt'))).uid).toBe(owner.uid);
   await other.run(['tee', 'made'], { input: Buffer.from('x') });
-  await other.place.commit(other.run, 'made', AUTHOR, { allowEmpty: false });
+  await other.place.commit(other.run, 'made', { allowEmpty: false });
   expect((await other.place.takeCommits(other.run)).files).toEqual(['made']);
   await expect(other.run(['tee', join(other.base.objects, 'x')])).resolves.toMatchObject({ code: 1 });
   await other.place.remove();

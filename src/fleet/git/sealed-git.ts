@@ -3,14 +3,11 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { WORKSPACE_IN_CELL, type CellFolder, type CellOwner } from '../../core/cell.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
-import type { Author } from './author.ts';
 import type { BaseStore } from './base-store.ts';
-import { CellGit } from './cell-git.ts';
-import { diffCommits } from './diff-commits.ts';
+import type { CellGit, RunInCell } from './cell-git.ts';
 import { lineOf, toVariables, type HostGit } from './host-git.ts';
-import type { LinkedGitParts } from './linked-git.ts';
 import { exists, giveTree, removeTree } from './hostile-tree.ts';
-import type { CommitOptions, PlaceGit, RunInCell, Settled, TakenCommits } from './place-git.ts';
+import { PlaceGit, type PlaceGitParts, type Settled, type TakenCommits } from './place-git.ts';
 import {
   LOCKS,
   remakePrivateGit,
@@ -19,8 +16,7 @@ import {
   writePrivateGit,
   type PrivateGitPlan,
 } from './private-git.ts';
-import { findCommit, isAncestor, moveRef, requireCommit, toRef } from './refs.ts';
-import { keepCommit } from './rescue.ts';
+import { findCommit, isAncestor, moveRef } from './refs.ts';
 import { PACK_BYTES, takeIn, type Arrival } from './take-in.ts';
 import { ensureWorktree, removeWorktree, setIndex } from './worktrees.ts';
 
@@ -33,7 +29,7 @@ export interface InsidePaths {
 
 const INSIDE: InsidePaths = { workspace: WORKSPACE_IN_CELL, git: '/git', objects: '/repo/objects' };
 
-export interface SealedGitParts extends LinkedGitParts {
+export interface SealedGitParts extends PlaceGitParts {
   /** One for all workers of the feature. */
   readonly base: BaseStore;
   /** For the private git folder and what belongs to it. */
@@ -46,26 +42,30 @@ export interface SealedGitParts extends LinkedGitParts {
  * SECURITY: the host never runs git in the worktree or in the private folder once a cell has had them: their configuration,
  * attributes and nested repositories would make it run programs. What the cell has comes out through its stdout.
  */
-export class SealedGit implements PlaceGit {
+export class SealedGit extends PlaceGit<SealedGitParts> {
   readonly folders: readonly CellFolder[];
   readonly env: Readonly<Record<string, string>>;
   readonly workdir: string;
-  readonly #parts: SealedGitParts;
+  protected readonly cellEnv: Readonly<Record<string, string>>;
   readonly #inside: InsidePaths;
-  readonly #ref: string;
   readonly #private: string;
   readonly #pointer: string;
 
   constructor(parts: SealedGitParts) {
-    this.#parts = parts;
+    super(parts);
     this.#inside = parts.inside ?? INSIDE;
-    this.#ref = toRef(parts.branch);
     this.#private = join(parts.folder, 'git');
     this.#pointer = join(parts.folder, 'gitfile');
     this.workdir = this.#inside.workspace;
     // Folders that seem to belong to somebody else, as they do on some drivers, are no reason for git to refuse.
     this.env = toVariables({ 'safe.directory': '*' });
     const { workspace, git, objects } = this.#inside;
+    this.cellEnv = {
+      GIT_DIR: git,
+      GIT_WORK_TREE: workspace,
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+    };
     this.folders = [
       { name: 'workspace', folder: parts.worktree, at: workspace, writable: true },
       { name: 'gitfile', folder: this.#pointer, at: join(workspace, '.git') },
@@ -75,7 +75,7 @@ export class SealedGit implements PlaceGit {
   }
 
   async prepare(owner?: CellOwner): Promise<void> {
-    const { git, base, branch, worktree, start, folder } = this.#parts;
+    const { git, base, branch, worktree, start, folder } = this.parts;
     await ensureWorktree(git, { path: worktree, branch, commit: start, filters: 'none' });
     await base.bring(start);
     await setIndex(git, worktree, await this.head());
@@ -98,32 +98,22 @@ export class SealedGit implements PlaceGit {
   }
 
   async settle(run: RunInCell): Promise<Settled> {
-    const cell = this.#cell(run);
     const head = await this.head();
     const settled = await this.#rescue(run, head);
-    const plan = await this.#plan();
-    try {
-      await restorePrivateGit(run, plan);
-      await this.#reset(cell, head);
-    } catch (error) {
-      requireBroken(error);
-      await remakePrivateGit(run, plan);
-      await this.#reset(cell, head);
-    }
-    await setIndex(this.#parts.git, this.#parts.worktree, head);
+    await this.#bringTo(run, head, restorePrivateGit);
     return settled;
   }
 
   /** As much as can be had: nothing that a cell does may keep its worker from going on. */
   async #rescue(run: RunInCell, head: string): Promise<Settled> {
-    const cell = this.#cell(run);
+    const cell = this.cell(run);
     try {
       await run(['rm', '-f', '--', ...LOCKS.map((lock) => join(this.#inside.git, lock))]);
       const left = await cell.findHead();
       if (left === undefined) return {};
       const patch = await cell.patch();
       try {
-        const ref = left === head ? undefined : await this.#keep(run, left, head);
+        const ref = left === head ? undefined : await this.#keepLeft(run, left, head);
         return { ...patch, ...(ref === undefined ? {} : { ref }) };
       } catch (error) {
         return { ...patch, problem: messageOf(error) };
@@ -133,51 +123,47 @@ export class SealedGit implements PlaceGit {
     }
   }
 
-  async #keep(run: RunInCell, left: string, head: string): Promise<string | undefined> {
-    const { git, base, feature, worker } = this.#parts;
+  async #keepLeft(run: RunInCell, left: string, head: string): Promise<string | undefined> {
+    const { git, base } = this.parts;
     if ((await findCommit(git, left)) === undefined)
       await this.#carry(run, left, { continues: undefined, since: await base.commit() });
     else if (await isAncestor(git, left, head)) return undefined;
-    return keepCommit(git, { feature, worker, commit: left });
+    return this.keep(left);
   }
 
   async moveTo(run: RunInCell, commit: string): Promise<void> {
-    const { git, base, worktree, feature, worker } = this.#parts;
+    const { git, base } = this.parts;
     await base.bring(commit);
     const from = await this.head();
-    if (!(await isAncestor(git, from, commit))) await keepCommit(git, { feature, worker, commit: from });
-    await moveRef(git, { ref: this.#ref, to: commit, from, why: 'next level' });
-    const cell = this.#cell(run);
+    if (!(await isAncestor(git, from, commit))) await this.keep(from);
+    await moveRef(git, { ref: this.ref, to: commit, from, why: 'next level' });
+    await this.#bringTo(run, commit);
+  }
+
+  /** Worktree and branch are at `commit`, after `mend`; if that fails, in a git folder that was made anew. */
+  async #bringTo(run: RunInCell, commit: string, mend?: typeof restorePrivateGit): Promise<void> {
+    const { git, worktree } = this.parts;
+    const cell = this.cell(run);
+    const plan = await this.#plan();
     try {
+      await mend?.(run, plan);
       await this.#reset(cell, commit);
     } catch (error) {
       requireBroken(error);
-      await remakePrivateGit(run, await this.#plan());
+      await remakePrivateGit(run, plan);
       await this.#reset(cell, commit);
     }
     await setIndex(git, worktree, commit);
   }
 
-  head(): Promise<string> {
-    return requireCommit(this.#parts.git, this.#ref);
-  }
-
-  async commit(
-    run: RunInCell,
-    message: string,
-    author: Author,
-    options: CommitOptions,
-  ): Promise<{ readonly moved: boolean }> {
-    const known = await this.head();
+  protected async clearWay(run: RunInCell): Promise<void> {
     await restoreSettings(run, await this.#plan());
-    const head = await this.#cell(run).commitAll(message, author, { ...options, known });
-    return { moved: head !== known };
   }
 
   async takeCommits(run: RunInCell, accept?: (taken: TakenCommits) => void): Promise<TakenCommits> {
-    const { git, worktree } = this.#parts;
+    const { git, worktree } = this.parts;
     const from = await this.head();
-    const commit = (await this.#cell(run).findHead()) ?? from;
+    const commit = (await this.cell(run).findHead()) ?? from;
     if (commit === from) return { commit, files: [] };
     const files = await this.#carry(run, commit, {
       continues: from,
@@ -185,7 +171,7 @@ export class SealedGit implements PlaceGit {
       accept: (names) => accept?.({ commit, files: names }),
     });
     accept?.({ commit, files });
-    await moveRef(git, { ref: this.#ref, to: commit, from, why: 'commits of the worker' });
+    await moveRef(git, { ref: this.ref, to: commit, from, why: 'commits of the worker' });
     await setIndex(git, worktree, commit);
     return { commit, files };
   }
@@ -195,7 +181,7 @@ export class SealedGit implements PlaceGit {
     commit: string,
     check: Pick<Arrival, 'continues' | 'since' | 'accept'>,
   ): Promise<string[]> {
-    const { git, base, folder } = this.#parts;
+    const { git, base, folder } = this.parts;
     const scratch = join(folder, 'arrival');
     await mkdir(scratch, { recursive: true });
     const pack = join(scratch, 'commits.pack');
@@ -212,7 +198,7 @@ export class SealedGit implements PlaceGit {
     const file = openSync(path, 'w', 0o600);
     let room = PACK_BYTES;
     try {
-      await this.#cell(run).run(
+      await this.cell(run).run(
         ['pack-objects', '--revs', '--stdout', '--thin', '--delta-base-offset', '-q'],
         {
           input: Buffer.from(revisions),
@@ -238,18 +224,14 @@ export class SealedGit implements PlaceGit {
     }
   }
 
-  diff(from: string, to: string, limitBytes: number): Promise<Uint8Array> {
-    return diffCommits(this.#parts.git, { from, to, limitBytes });
-  }
-
   async remove(): Promise<void> {
-    await removeWorktree(this.#parts.git, this.#parts.worktree);
-    await removeTree(this.#parts.git, this.#parts.folder);
+    await removeWorktree(this.parts.git, this.parts.worktree);
+    await removeTree(this.parts.git, this.parts.folder);
   }
 
   async #reset(cell: CellGit, commit: string): Promise<void> {
     if (!(await cell.has(commit))) {
-      const { git, base } = this.#parts;
+      const { git, base } = this.parts;
       const input = await git.read(['pack-objects', '--revs', '--stdout', '--thin', '-q'], {
         input: `${commit}\n^${await base.commit()}\n`,
         limitBytes: PACK_BYTES,
@@ -259,18 +241,8 @@ export class SealedGit implements PlaceGit {
     await cell.resetTo(commit);
   }
 
-  #cell(run: RunInCell): CellGit {
-    const env = {
-      GIT_DIR: this.#inside.git,
-      GIT_WORK_TREE: this.#inside.workspace,
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-    };
-    return new CellGit({ run, branch: this.#parts.branch, env });
-  }
-
   async #plan(): Promise<PrivateGitPlan> {
-    const { git, base, branch, author } = this.#parts;
+    const { git, base, branch, author } = this.parts;
     return {
       git: this.#inside.git,
       objects: this.#inside.objects,

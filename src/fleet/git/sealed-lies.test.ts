@@ -1,15 +1,13 @@
 import { createHash } from 'node:crypto';
 import { deflateSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { RunInCell } from './place-git.ts';
+import type { RunInCell } from './cell-git.ts';
 import {
   ScratchRepository,
   sealedWorker,
   writeFiles,
   type ScratchSealed,
 } from './scratch-repository.double.ts';
-
-const AUTHOR = { name: 'Ada', email: 'ada@example.org' };
 
 let repository: ScratchRepository;
 let worker: ScratchSealed;
@@ -155,7 +153,7 @@ describe('[FL-09] a cell that lies about its commits is refused:', () => {
           })
         : worker.run(argv, options);
     await writeFiles(worker.worktree, { made: 'x' });
-    await worker.place.commit(worker.run, 'work', AUTHOR, { allowEmpty: false });
+    await worker.place.commit(worker.run, 'work', { allowEmpty: false });
     await expect(worker.place.takeCommits(endless)).rejects.toThrow(/more than/);
   });
 

@@ -96,20 +96,17 @@ export class Orchestrator {
   async #openWorkers(): Promise<void> {
     const { workers: count, git, paths, config, signal } = this.#run;
     const options = { level: config.logging.level, maxBytes: config.logging.max_log_size_mb * 1024 ** 2 };
-    this.#workers = await Promise.all(
-      Array.from({ length: count }, async (_, worker) => {
-        const branch = workerBranch(paths.feature, worker);
-        return new Worker({
-          ...this.#run,
-          worker,
-          board: this.#board,
-          log: new WorkerLog(paths, worker, options),
-          author: await findAuthor(git, worker),
-          openPlace: () => this.#places.openWorker(worker),
-          canMoveTo: (commit) => isAncestor(git, `refs/heads/${branch}`, commit),
-        });
-      }),
-    );
+    this.#workers = Array.from({ length: count }, (_, worker) => {
+      const branch = workerBranch(paths.feature, worker);
+      return new Worker({
+        ...this.#run,
+        worker,
+        board: this.#board,
+        log: new WorkerLog(paths, worker, options),
+        openPlace: () => this.#places.openWorker(worker),
+        canMoveTo: (commit) => isAncestor(git, `refs/heads/${branch}`, commit),
+      });
+    });
     const isOpen = await Promise.all(this.#workers.map((worker) => worker.open()));
     if (isOpen.some(Boolean) || signal.aborted) return;
     const problems = Object.values(this.#board.read().workers).map(({ error }) => error ?? '');

@@ -9,8 +9,8 @@ import { copyIgnoredFiles } from '../environment/worktree-files.ts';
 import { findAuthor } from '../git/author.ts';
 import { BaseStore } from '../git/base-store.ts';
 import { lineOf, splitNul } from '../git/host-git.ts';
-import { LinkedGit, type LinkedGitParts } from '../git/linked-git.ts';
-import type { PlaceGit } from '../git/place-git.ts';
+import { LinkedGit } from '../git/linked-git.ts';
+import type { PlaceGit, PlaceGitParts } from '../git/place-git.ts';
 import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
 import { featureBranch, workerBranch, workerName, workerWorktree } from '../names.ts';
@@ -23,7 +23,7 @@ const CHECKS_NUMBER = 9999;
 const SETUP_MS = 30 * 60_000;
 const WORDS_KEPT = 500;
 
-type GitWish = Pick<LinkedGitParts, 'worker' | 'branch' | 'worktree' | 'start'> & { readonly key: string };
+type GitWish = Pick<PlaceGitParts, 'worker' | 'branch' | 'worktree' | 'start'> & { readonly key: string };
 
 interface PlaceWish {
   readonly key: string;

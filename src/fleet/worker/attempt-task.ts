@@ -1,6 +1,5 @@
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
-import type { Author } from '../git/author.ts';
 import type { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { LogFields, WorkerLog } from '../logs/worker-log.ts';
 import type { Task } from '../task-graph.ts';
@@ -34,7 +33,6 @@ export interface Attempt {
   readonly task: Task;
   readonly attempt: number;
   readonly config: FleetConfig;
-  readonly author: Author;
   readonly artifacts: TaskArtifacts;
   readonly log: WorkerLog;
   /** The fleet stops. */
@@ -173,12 +171,12 @@ async function commit(
   attempt: Attempt,
   note: (message: string, fields: LogFields) => void,
 ): Promise<AttemptResult> {
-  const { place, task, config, author, artifacts } = attempt;
+  const { place, task, config, artifacts } = attempt;
   const { git } = place;
   const from = await git.head();
   // A task that owns files and changed none did nothing, whatever its verification says.
   const allowEmpty = task.files.create.length + task.files.modify.length === 0;
-  const { moved } = await git.commit(place.runGit, toCommitMessage(task), author, { allowEmpty });
+  const { moved } = await git.commit(place.runGit, toCommitMessage(task), { allowEmpty });
   if (!moved) return { kind: 'failed', code: 1, error: 'the agent changed nothing' };
   let done: Committed = { commit: from, files: [], foreign: [] };
   await git.takeCommits(place.runGit, ({ commit: to, files }) => {
@@ -215,8 +213,8 @@ async function commit(
 }
 
 /** The agent wants to be called again: what there is so far is kept, and must be more than there was. */
-async function checkpoint({ place, task, author }: Attempt): Promise<AttemptResult> {
-  const { moved } = await place.git.commit(place.runGit, toCheckpointMessage(task), author, {
+async function checkpoint({ place, task }: Attempt): Promise<AttemptResult> {
+  const { moved } = await place.git.commit(place.runGit, toCheckpointMessage(task), {
     allowEmpty: false,
   });
   if (!moved)

@@ -11,7 +11,8 @@ import type { CellNetwork } from '../../egress/cell-network.ts';
 import type { HeaderInjection } from '../../egress/header-injection.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
-import type { PlaceGit, RunInCell } from '../git/place-git.ts';
+import type { RunInCell } from '../git/cell-git.ts';
+import type { PlaceGit } from '../git/place-git.ts';
 import { runInCell, type RunOptions, type RunResult } from './run-in-cell.ts';
 
 /** Git tells of objects and files; a repository with more changes than that in one task is none of an agent's making. */

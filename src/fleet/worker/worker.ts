@@ -4,7 +4,6 @@ import { messageOf, toHotcellError, type HotcellError } from '../../core/errors.
 import { watchHeartbeat, toHeartbeatRequest } from '../environment/heartbeat.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
-import type { Author } from '../git/author.ts';
 import { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { WorkerLog } from '../logs/worker-log.ts';
 import { heartbeatFile, workerBranch, workerWorktree, type FleetPaths } from '../names.ts';
@@ -24,7 +23,6 @@ export interface WorkerParts {
   readonly site: FleetSite;
   readonly board: Board;
   readonly log: WorkerLog;
-  readonly author: Author;
   readonly agent: AgentRun;
   /** The fleet stops. */
   readonly signal: AbortSignal;
