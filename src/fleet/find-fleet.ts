@@ -21,7 +21,7 @@ export async function findFleet(
   { env, drivers }: FleetSurroundings,
 ): Promise<FoundFleet> {
   const git = await HostGit.open(folder, env);
-  const { feature: name } = findFeature(git.root, { named: feature, variable: env['MAHABHARATHA_FEATURE'] });
+  const name = findFeature(git.root, { named: feature, variable: env['MAHABHARATHA_FEATURE'] });
   const paths = fleetPaths(git.root, name);
   const { config, unknown } = await readFleetConfig(paths.config, drivers);
   const notes =

@@ -19,7 +19,7 @@ export async function openFeature(named: string | undefined, terminal: Terminal)
       import('../../fleet/state/state-store.ts'),
     ]);
   const root = findRepositoryRoot(process.cwd());
-  const { feature } = features.findFeature(root, { named, variable: readFleetEnvironment().feature });
+  const feature = features.findFeature(root, { named, variable: readFleetEnvironment().feature });
   const paths = fleetPaths(root, feature);
   let lastWarning = '';
   const onWarning = (message: string): void => {

@@ -15,7 +15,7 @@ const MOST_LIST_BYTES = 64 * 1024 ** 2;
 
 export function openPlanning(folder: string, named: string | undefined, env: Environment): OpenPlanning {
   const root = findRepositoryRoot(folder);
-  const { feature } = findFeature(root, { named, variable: env['MAHABHARATHA_FEATURE'] });
+  const feature = findFeature(root, { named, variable: env['MAHABHARATHA_FEATURE'] });
   return {
     root,
     feature,

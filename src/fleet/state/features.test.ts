@@ -26,12 +26,12 @@ test('[FL-15] named, variable, current, newest: in this order', () => {
   writeState('new-heartbeat-0', 3000, 'new');
   writeFileSync(join(root, '.mahabharatha/state/torn.json'), '{"feature": "to');
   expect(listFeatures(root)).toEqual(['new', 'old']);
-  expect(findFeature(root, {})).toEqual({ feature: 'new', from: 'the newest state' });
+  expect(findFeature(root, {})).toBe('new');
   writeFileSync(join(root, '.gsd/.current-feature'), 'shop\n');
-  expect(findFeature(root, {}).feature).toBe('shop');
-  expect(findFeature(root, { variable: 'blog' }).feature).toBe('blog');
-  expect(findFeature(root, { variable: '' }).feature).toBe('shop');
-  expect(findFeature(root, { named: 'mail', variable: 'blog' }).feature).toBe('mail');
+  expect(findFeature(root, {})).toBe('shop');
+  expect(findFeature(root, { variable: 'blog' })).toBe('blog');
+  expect(findFeature(root, { variable: '' })).toBe('shop');
+  expect(findFeature(root, { named: 'mail', variable: 'blog' })).toBe('mail');
 });
 
 test('[FL-15] none is an error that says what to do', () => {

@@ -3,12 +3,6 @@ import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import { fleetPaths, requireFeatureName } from '../names.ts';
 
-export interface FeatureChoice {
-  readonly feature: string;
-  /** Where the name is from, for people. */
-  readonly from: string;
-}
-
 /**
  * The feature that is meant: the one named, that of the variable MAHABHARATHA_FEATURE, of `.gsd/.current-feature`, or the
  * one whose state changed last. Throws FLEET_UNKNOWN when nothing names one.
@@ -16,14 +10,12 @@ export interface FeatureChoice {
 export function findFeature(
   root: string,
   wish: { readonly named?: string | undefined; readonly variable?: string | undefined },
-): FeatureChoice {
-  if (wish.named !== undefined) return { feature: requireFeatureName(wish.named), from: '--feature' };
-  if (wish.variable !== undefined && wish.variable !== '')
-    return { feature: requireFeatureName(wish.variable), from: 'MAHABHARATHA_FEATURE' };
-  const current = readCurrentFeature(root);
-  if (current !== undefined) return { feature: requireFeatureName(current), from: '.gsd/.current-feature' };
+): string {
+  const variable = wish.variable === '' ? undefined : wish.variable;
+  const chosen = wish.named ?? variable ?? readCurrentFeature(root);
+  if (chosen !== undefined) return requireFeatureName(chosen);
   const [newest] = listFeatures(root);
-  if (newest !== undefined) return { feature: newest, from: 'the newest state' };
+  if (newest !== undefined) return newest;
   throw new HotcellError('FLEET_UNKNOWN', `no feature is being worked on in ${root}`, {
     hint: 'Name one with --feature, or begin one with hotcell fleet plan NAME.',
   });
