@@ -45,7 +45,11 @@ function start(): {
   watch: ReturnType<typeof watchHeartbeat>;
 } {
   const [program, beats, clock] = [new Program(), new Array<number>(), { now: 0 }];
-  const watch = watchHeartbeat(program, { onBeat: () => void beats.push(clock.now), now: () => clock.now });
+  const watch = watchHeartbeat(
+    program,
+    () => void beats.push(clock.now),
+    () => clock.now,
+  );
   return { program, beats, clock, watch };
 }
 
@@ -62,8 +66,8 @@ describe('signs of life of a cell', () => {
       await settle();
     }
     expect(beats).toEqual([0, 15_000, 30_000]);
-    watch.stop();
-    expect(await watch.ended).toBe('exited');
+    program.closeStdin();
+    expect(await watch).toBe('exited');
   });
 
   test('[FL-12] are not told of more often than anybody can want, and complaints are none', async () => {
@@ -83,6 +87,6 @@ describe('signs of life of a cell', () => {
   test('[FL-12] end with a cell that is lost', async () => {
     const { program, watch } = start();
     program.queue.fail(new Error('gone'));
-    expect(await watch.ended).toBe('lost');
+    expect(await watch).toBe('lost');
   });
 });

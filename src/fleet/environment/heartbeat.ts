@@ -5,36 +5,27 @@ export function toHeartbeatRequest(intervalSeconds: number): ExecRequest {
   return { argv: ['perl', '{guest}/heartbeat.pl', String(intervalSeconds)], env: {} };
 }
 
-export interface HeartbeatOptions {
-  onBeat(): void;
-  /** In milliseconds, of a clock that only goes forward. */
-  readonly now?: () => number;
-}
-
-export interface Heartbeat {
-  /** Resolves when no more will come: the program has ended, or the cell was lost. */
-  readonly ended: Promise<'exited' | 'lost'>;
-  stop(): void;
-}
-
 /** SECURITY: the programs of a cell may speak in its place, without end; nobody is called more often than this. */
 const SHORTEST_MS = 100;
 
-/** Tells of the signs of life of a cell. What they say is not looked at: that there are some is all. */
-export function watchHeartbeat(exec: Exec, options: HeartbeatOptions): Heartbeat {
-  const { now = () => performance.now() } = options;
+/**
+ * Tells of the signs of life of a cell. What they say is not looked at: that there are some is all. Resolves when no more will
+ * come: the program has ended, or the cell was lost. `now` is of a clock that only goes forward, in milliseconds.
+ */
+export async function watchHeartbeat(
+  exec: Exec,
+  onBeat: () => void,
+  now: () => number = () => performance.now(),
+): Promise<'exited' | 'lost'> {
   let last = Number.NEGATIVE_INFINITY;
-  const watch = async (): Promise<'exited' | 'lost'> => {
-    try {
-      for await (const event of exec.events) {
-        if (event.type !== 'stdout' || now() - last < SHORTEST_MS) continue;
-        last = now();
-        options.onBeat();
-      }
-      return 'exited';
-    } catch {
-      return 'lost';
+  try {
+    for await (const event of exec.events) {
+      if (event.type !== 'stdout' || now() - last < SHORTEST_MS) continue;
+      last = now();
+      onBeat();
     }
-  };
-  return { ended: watch(), stop: () => exec.closeStdin() };
+    return 'exited';
+  } catch {
+    return 'lost';
+  }
 }

@@ -243,7 +243,7 @@ export class Worker {
     void (async () => {
       try {
         const exec = await place.cell.exec(toHeartbeatRequest(interval));
-        await watchHeartbeat(exec, { onBeat: () => void beat().catch(() => {}) }).ended;
+        await watchHeartbeat(exec, () => void beat().catch(() => {}));
       } catch {
         // The cell is gone, or about to be taken for silent.
       }
