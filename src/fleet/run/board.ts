@@ -19,11 +19,23 @@ export interface BoardParts {
   onEvent(event: string, data: Readonly<Record<string, unknown>>): void;
 }
 
-/** How a task was done. */
-export interface Done {
+/** A task that somebody has taken. */
+export interface Claim {
+  readonly task: Task;
+  readonly attempt: number;
+  /** As it was before. */
+  readonly state: TaskState;
+}
+
+export interface Committed {
   readonly commit: string;
   readonly files: readonly string[];
+  /** Those that the task does not own. */
   readonly foreign: readonly string[];
+}
+
+/** How a task was done. */
+export interface Done extends Committed {
   readonly durationMs: number;
 }
 
@@ -98,10 +110,7 @@ export class Board {
   }
 
   /** Takes the next task for a worker; undefined when there is none for it now. */
-  claim(
-    level: number,
-    worker: number,
-  ): { readonly task: Task; readonly attempt: number; readonly state: TaskState } | undefined {
+  claim(level: number, worker: number): Claim | undefined {
     return this.#change((state, time) => {
       const asked = { level, worker, now: this.#parts.now(), alive: this.#alive };
       const [task] = claimable(this.#parts.graph, state, asked);
@@ -135,7 +144,7 @@ export class Board {
   }
 
   /** Before the branch has it, so that a crash in between is seen: `findFinished`. */
-  willComplete(id: string, done: Pick<Done, 'commit' | 'files' | 'foreign'>): void {
+  willComplete(id: string, done: Committed): void {
     this.#change((state) => {
       const task = state.tasks[id];
       if (task === undefined) return;
@@ -220,10 +229,6 @@ export class Board {
     if (isAlive) this.#alive.add(worker);
     else this.#alive.delete(worker);
     this.wake();
-  }
-
-  get aliveCount(): number {
-    return this.#alive.size;
   }
 
   changeWorker(worker: number, change: Partial<WorkerState>, event?: string): void {

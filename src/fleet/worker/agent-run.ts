@@ -14,10 +14,10 @@ import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { FleetPaths } from '../names.ts';
 import { workerBranch } from '../names.ts';
-import type { Task } from '../task-graph.ts';
+import type { Claim } from '../run/board.ts';
 import type { Place } from './place.ts';
 import { toPrompt } from './prompt.ts';
-import type { RunResult } from './run-in-cell.ts';
+import type { RunOptions, RunResult } from './run-in-cell.ts';
 
 /** Below the worktree, too. */
 const SPEC_FILES = ['requirements.md', 'design.md'];
@@ -29,25 +29,18 @@ export interface AgentParts {
   readonly credentials: AgentCredentials;
 }
 
-export interface AgentCall {
+export interface AgentCall extends Claim {
   readonly place: Place;
   readonly worker: number;
-  readonly task: Task;
-  readonly attempt: number;
-  readonly lastError: string | undefined;
-  readonly goesOn: boolean;
+  /** The fleet stops, or this worker. */
   readonly signal: AbortSignal;
-  onOutput(bytes: Uint8Array): void;
 }
 
-export interface Asked {
+export interface Asked extends Pick<RunOptions, 'signal' | 'timeMs' | 'keptBytes'> {
   readonly place: Place;
   readonly prompt: string;
   readonly variables: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
-  readonly timeMs: number;
   readonly onOutput?: (bytes: Uint8Array) => void;
-  readonly keptBytes?: number;
 }
 
 /** How the agent is called, in whatever cell. */
@@ -59,19 +52,19 @@ export class AgentRun {
   }
 
   /** One attempt at a task. */
-  async run(call: AgentCall): Promise<RunResult> {
+  async run(call: AgentCall, onOutput: (bytes: Uint8Array) => void): Promise<RunResult> {
     const { paths, config } = this.#parts;
-    const { place, worker, task, attempt } = call;
+    const { place, worker, task, attempt, state, signal } = call;
     const { feature } = paths;
     const worktree = place.git.workdir;
     const prompt = toPrompt({
       feature,
       task,
-      lastError: call.lastError,
-      goesOn: call.goesOn,
+      lastError: attempt > 1 ? (state.error ?? undefined) : undefined,
+      goesOn: state.status === 'paused',
       specs: await this.#readSpecs(),
     });
-    const facts = {
+    const variables = workerVariables({
       worker,
       feature,
       branch: workerBranch(feature, worker),
@@ -80,22 +73,16 @@ export class AgentRun {
       taskId: task.id,
       attempt,
       port: portOf(config, worker),
-    };
-    return this.ask({
-      place,
-      prompt,
-      variables: workerVariables(facts),
-      signal: call.signal,
-      timeMs: config.workers.timeout_minutes * 60_000,
-      onOutput: (bytes) => call.onOutput(bytes),
     });
+    const timeMs = config.workers.timeout_minutes * 60_000;
+    return this.ask({ place, prompt, variables, signal, timeMs, onOutput });
   }
 
   /**
    * SECURITY: credentials are the first bytes of the agent's stdin, and its home folder, which may hold some, is removed
    * before anything else runs in the cell.
    */
-  async ask({ place, prompt, variables, signal, timeMs, onOutput, keptBytes }: Asked): Promise<RunResult> {
+  async ask({ place, prompt, variables, onOutput, ...options }: Asked): Promise<RunResult> {
     const { agent } = this.#parts.config;
     const folder = newCredentialFolder(place.cell.workdir);
     const words = agent.prompt === 'arg' ? [...agent.args, prompt] : agent.args;
@@ -109,10 +96,8 @@ export class AgentRun {
       const result = await place.run(
         { argv, env: {}, verbatim: { argv: verbatim?.argv ?? [], env: { ...variables, ...agent.env } } },
         {
+          ...options,
           input: Buffer.concat([encodeCredentials(this.#parts.credentials), task]),
-          timeMs,
-          ...(signal === undefined ? {} : { signal }),
-          ...(keptBytes === undefined ? {} : { keptBytes }),
           onOutput: (_stream, bytes) => onOutput?.(redactor.push(bytes)),
         },
       );

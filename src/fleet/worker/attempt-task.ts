@@ -2,22 +2,16 @@ import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { LogFields, WorkerLog } from '../logs/worker-log.ts';
-import type { Task } from '../task-graph.ts';
+import type { Board, Committed } from '../run/board.ts';
+import type { AgentCall, AgentRun } from './agent-run.ts';
 import { toCheckpointMessage, toCommitMessage } from './commit-message.ts';
 import { foreignFiles } from './file-ownership.ts';
-import type { Place } from './place.ts';
 import type { RunResult } from './run-in-cell.ts';
 
 /** Of what a program printed so much goes into the state, and to the next attempt. */
 const WORDS_KEPT = 4000;
 const DIFF_BYTES = 4 * 1024 * 1024;
 const NAMES_KEPT = 20;
-
-export interface Committed {
-  readonly commit: string;
-  readonly files: readonly string[];
-  readonly foreign: readonly string[];
-}
 
 /** What came of one attempt at a task. That the cell was lost is an exception. */
 export type AttemptResult =
@@ -28,20 +22,12 @@ export type AttemptResult =
   | { readonly kind: 'over-time' }
   | { readonly kind: 'stopped' };
 
-export interface Attempt {
-  readonly place: Place;
-  readonly task: Task;
-  readonly attempt: number;
+export interface Attempt extends AgentCall {
   readonly config: FleetConfig;
+  readonly agent: AgentRun;
+  readonly board: Board;
   readonly artifacts: TaskArtifacts;
   readonly log: WorkerLog;
-  /** The fleet stops. */
-  readonly signal: AbortSignal;
-  runAgent(onOutput: (bytes: Uint8Array) => void): Promise<RunResult>;
-  /** The agent is done and the verification begins. */
-  onVerifying(): void;
-  /** The branch is about to get this commit. */
-  onCommit(committed: Committed): void;
 }
 
 /** One attempt; afterwards the worktree is as the branch has it, so that the next task finds nothing of this one. */
@@ -101,7 +87,7 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
     artifacts.record(attempt.log.info(message, { task_id: task.id, ...fields }));
   note(`the agent begins with ${task.id}: ${task.title}`, { phase: 'execute', event: 'agent_started' });
   const started = performance.now();
-  const agent = await withOutput(attempt, 'agent', (onOutput) => attempt.runAgent(onOutput));
+  const agent = await withOutput(attempt, 'agent', (onOutput) => attempt.agent.run(attempt, onOutput));
   const words = lastWords(agent);
   note(`the agent ended with ${agent.code}`, {
     phase: 'execute',
@@ -123,7 +109,7 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
       return { kind: 'failed', code: 1, error: `the agent ${howItEnded(agent)}: ${words}` };
   }
 
-  attempt.onVerifying();
+  attempt.board.verifying(task.id);
   const problem = await verify(attempt, note);
   if (problem !== undefined) return problem;
   return commit(attempt, note);
@@ -187,7 +173,8 @@ async function commit(
         `the task does not own ${foreign.slice(0, NAMES_KEPT).join(', ')}`,
       );
     done = { commit: to, files, foreign };
-    attempt.onCommit(done);
+    // The branch is about to get it.
+    attempt.board.willComplete(task.id, done);
   });
   // The branch has it: nothing from here on can make the task fail.
   note(`committed ${done.commit.slice(0, 12)}, files changed: ${done.files.length}`, {

@@ -8,13 +8,11 @@ import { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { WorkerLog } from '../logs/worker-log.ts';
 import { heartbeatFile, workerBranch, workerWorktree, type FleetPaths } from '../names.ts';
 import { backoffMs } from '../run/backoff.ts';
-import type { Board } from '../run/board.ts';
+import type { Board, Claim } from '../run/board.ts';
 import { attemptTask, type AttemptResult } from './attempt-task.ts';
 import { portOf, type AgentRun } from './agent-run.ts';
 import { noteEscalation } from './escalations.ts';
 import type { Place } from './place.ts';
-
-type Claim = NonNullable<ReturnType<Board['claim']>>;
 
 export interface WorkerParts {
   readonly worker: number;
@@ -139,27 +137,7 @@ export class Worker {
     const started = performance.now();
     const stop = AbortSignal.any([signal, this.#stop.signal]);
     try {
-      const result = await attemptTask({
-        ...this.#parts,
-        place,
-        task,
-        attempt,
-        artifacts,
-        signal: stop,
-        runAgent: (onOutput) =>
-          this.#parts.agent.run({
-            place,
-            worker,
-            task,
-            attempt,
-            lastError: attempt > 1 ? (claim.state.error ?? undefined) : undefined,
-            goesOn: claim.state.status === 'paused',
-            signal: stop,
-            onOutput,
-          }),
-        onVerifying: () => board.verifying(task.id),
-        onCommit: (committed) => board.willComplete(task.id, committed),
-      });
+      const result = await attemptTask({ ...this.#parts, ...claim, place, artifacts, signal: stop });
       await this.#report(claim, result, performance.now() - started);
       if (result.kind === 'done' && !config.logging.ephemeral_retain_on_success) artifacts.remove();
     } catch (error) {
