@@ -2,6 +2,10 @@ import * as z from 'zod';
 import { choice, whole } from '../core/setting-values.ts';
 import { FLEET_MODES } from './fleet-site.ts';
 
+/** Without it in the file, all of its defaults. */
+const section = <Shape extends z.core.$ZodLooseShape>(shape: Shape) =>
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- TypeScript cannot tell that every key has one.
+  z.looseObject(shape).prefault({} as never);
 const seconds = (fallback: number) => z.number().min(0).max(1_000_000).default(fallback);
 
 const QualityCheck = z.looseObject({
@@ -35,137 +39,114 @@ const AllowedHosts = z.array(z.string().min(1)).default(['api.anthropic.com', 'n
  * (`unknownKeys`), so that existing files work.
  */
 export const FleetConfig = z.looseObject({
-  workers: z
-    .looseObject({
-      max_concurrent: whole(5, { min: 1, max: 64 }).describe('workers unless --workers says otherwise'),
-      launcher_type: choice('auto', [...FLEET_MODES, 'auto']).describe('as --mode'),
-      driver: z
-        .string()
-        .default('auto')
-        .describe(
-          'what makes the cells of mode container, as --driver; auto: from the image where engine and image are there, else without one',
-        ),
-      timeout_minutes: z
-        .number()
-        .positive()
-        .max(24 * 60)
-        .default(30)
-        .describe('longest time of one attempt at a task'),
-      retry_attempts: whole(3, { min: 0, max: 100 }).describe('attempts after the first one'),
-      backoff_strategy: choice('exponential', ['exponential', 'linear', 'fixed']),
-      backoff_base_seconds: seconds(30),
-      backoff_max_seconds: seconds(300),
-      spawn_retry_attempts: whole(3, { min: 0, max: 100 }).describe(
-        'attempts to start a cell, after the first one',
+  workers: section({
+    max_concurrent: whole(5, { min: 1, max: 64 }).describe('workers unless --workers says otherwise'),
+    launcher_type: choice('auto', [...FLEET_MODES, 'auto']).describe('as --mode'),
+    driver: z
+      .string()
+      .default('auto')
+      .describe(
+        'what makes the cells of mode container, as --driver; auto: from the image where engine and image are there, else without one',
       ),
-      spawn_backoff_base_seconds: seconds(2),
-      spawn_backoff_max_seconds: seconds(30),
-      max_respawn_attempts: whole(5, { min: 0, max: 1000 }).describe(
-        'new cells for a worker whose cell was lost',
-      ),
-    })
-    .prefault({}),
-  heartbeat: z
-    .looseObject({
-      interval_seconds: z
-        .number()
-        .positive()
-        .max(3600)
-        .default(15)
-        .describe('between two signs of life of a cell'),
-      stall_timeout_seconds: z
-        .number()
-        .positive()
-        .max(86_400)
-        .default(120)
-        .describe('silence after which a worker is taken for crashed'),
-    })
-    .prefault({}),
-  agent: z
-    .looseObject({
-      command: z.string().min(1).default('claude'),
-      args: z.array(z.string()).default(['--print', '--dangerously-skip-permissions']),
-      prompt: choice('stdin', ['stdin', 'arg']).describe(
-        'how the agent gets its task: on stdin, or as last argument',
-      ),
-      env: z.record(z.string(), z.string()).default({}).describe('variables for the agent alone'),
-    })
-    .prefault({}),
-  network: z
-    .looseObject({
-      allow: AllowedHosts.describe('hosts that the cells may reach, through the gate; empty for none'),
-    })
-    .prefault({}),
-  credentials: z
-    .looseObject({
-      api_key: choice('agent', ['agent', 'gate', 'none']).describe(
-        'agent: the agent gets it; gate: only the gate knows it and adds it to requests for api_host; none',
-      ),
-      api_key_variable: z
-        .string()
-        .regex(/^[A-Z][A-Z0-9_]*$/)
-        .default('ANTHROPIC_API_KEY'),
-      api_host: z.string().default('api.anthropic.com'),
-      api_header: z
-        .string()
-        .regex(/^[a-z][a-z0-9-]*$/)
-        .default('x-api-key'),
-      base_url_variable: z
-        .string()
-        .regex(/^[A-Z][A-Z0-9_]*$/)
-        .default('ANTHROPIC_BASE_URL'),
-      oauth: z
-        .boolean()
-        .default(false)
-        .describe('give the agent copies of ~/.claude/.credentials.json and ~/.claude.json'),
-    })
-    .prefault({}),
-  environment: z
-    .looseObject({
-      allow: z
-        .array(z.string())
-        .default([])
-        .describe('further variables that workers get, by name or with *'),
-    })
-    .prefault({}),
-  worktree: z
-    .looseObject({
-      copy: z
-        .array(z.string())
-        .default(['.env', '.env.local'])
-        .describe('ignored files that every worktree gets a copy of, by pattern'),
-      setup: choice('auto', ['auto', 'none']).describe(
-        'auto: install dependencies of npm and pip, once per manifest',
-      ),
-      setup_command: z.string().optional().describe('instead of what auto finds'),
-    })
-    .prefault({}),
+    timeout_minutes: z
+      .number()
+      .positive()
+      .max(24 * 60)
+      .default(30)
+      .describe('longest time of one attempt at a task'),
+    retry_attempts: whole(3, { min: 0, max: 100 }).describe('attempts after the first one'),
+    backoff_strategy: choice('exponential', ['exponential', 'linear', 'fixed']),
+    backoff_base_seconds: seconds(30),
+    backoff_max_seconds: seconds(300),
+    spawn_retry_attempts: whole(3, { min: 0, max: 100 }).describe(
+      'attempts to start a cell, after the first one',
+    ),
+    spawn_backoff_base_seconds: seconds(2),
+    spawn_backoff_max_seconds: seconds(30),
+    max_respawn_attempts: whole(5, { min: 0, max: 1000 }).describe(
+      'new cells for a worker whose cell was lost',
+    ),
+  }),
+  heartbeat: section({
+    interval_seconds: z
+      .number()
+      .positive()
+      .max(3600)
+      .default(15)
+      .describe('between two signs of life of a cell'),
+    stall_timeout_seconds: z
+      .number()
+      .positive()
+      .max(86_400)
+      .default(120)
+      .describe('silence after which a worker is taken for crashed'),
+  }),
+  agent: section({
+    command: z.string().min(1).default('claude'),
+    args: z.array(z.string()).default(['--print', '--dangerously-skip-permissions']),
+    prompt: choice('stdin', ['stdin', 'arg']).describe(
+      'how the agent gets its task: on stdin, or as last argument',
+    ),
+    env: z.record(z.string(), z.string()).default({}).describe('variables for the agent alone'),
+  }),
+  network: section({
+    allow: AllowedHosts.describe('hosts that the cells may reach, through the gate; empty for none'),
+  }),
+  credentials: section({
+    api_key: choice('agent', ['agent', 'gate', 'none']).describe(
+      'agent: the agent gets it; gate: only the gate knows it and adds it to requests for api_host; none',
+    ),
+    api_key_variable: z
+      .string()
+      .regex(/^[A-Z][A-Z0-9_]*$/)
+      .default('ANTHROPIC_API_KEY'),
+    api_host: z.string().default('api.anthropic.com'),
+    api_header: z
+      .string()
+      .regex(/^[a-z][a-z0-9-]*$/)
+      .default('x-api-key'),
+    base_url_variable: z
+      .string()
+      .regex(/^[A-Z][A-Z0-9_]*$/)
+      .default('ANTHROPIC_BASE_URL'),
+    oauth: z
+      .boolean()
+      .default(false)
+      .describe('give the agent copies of ~/.claude/.credentials.json and ~/.claude.json'),
+  }),
+  environment: section({
+    allow: z.array(z.string()).default([]).describe('further variables that workers get, by name or with *'),
+  }),
+  worktree: section({
+    copy: z
+      .array(z.string())
+      .default(['.env', '.env.local'])
+      .describe('ignored files that every worktree gets a copy of, by pattern'),
+    setup: choice('auto', ['auto', 'none']).describe(
+      'auto: install dependencies of npm and pip, once per manifest',
+    ),
+    setup_command: z.string().optional().describe('instead of what auto finds'),
+  }),
   quality_gates: z.array(QualityCheck).default([]),
-  resources: z
-    .looseObject({
-      container_memory_limit: Memory,
-      container_cpu_limit: z.number().positive().max(1024).default(2),
-      container_processes: whole(1024, { min: 16, max: 100_000 }),
-      container_open_files: whole(4096, { min: 64, max: 1_048_576 }),
-      container_tmp: Memory.describe('size of /tmp, which is in memory'),
-    })
-    .prefault({}),
-  logging: z
-    .looseObject({
-      level: choice('info', ['debug', 'info', 'warn', 'error']),
-      ephemeral_retain_on_success: z
-        .boolean()
-        .default(true)
-        .describe('keep the artifacts of tasks that are complete'),
-      max_log_size_mb: z.number().positive().default(50),
-    })
-    .prefault({}),
-  ports: z
-    .looseObject({
-      range_start: whole(49_152, { min: 1024, max: 65_535 }),
-      range_end: whole(65_535, { min: 1024, max: 65_535 }),
-    })
-    .prefault({}),
+  resources: section({
+    container_memory_limit: Memory,
+    container_cpu_limit: z.number().positive().max(1024).default(2),
+    container_processes: whole(1024, { min: 16, max: 100_000 }),
+    container_open_files: whole(4096, { min: 64, max: 1_048_576 }),
+    container_tmp: Memory.describe('size of /tmp, which is in memory'),
+  }),
+  logging: section({
+    level: choice('info', ['debug', 'info', 'warn', 'error']),
+    ephemeral_retain_on_success: z
+      .boolean()
+      .default(true)
+      .describe('keep the artifacts of tasks that are complete'),
+    max_log_size_mb: z.number().positive().default(50),
+  }),
+  ports: section({
+    range_start: whole(49_152, { min: 1024, max: 65_535 }),
+    range_end: whole(65_535, { min: 1024, max: 65_535 }),
+  }),
   ownership: choice('warn', ['enforce', 'warn', 'off']).describe(
     'what happens when a task changes files that it does not own',
   ),
