@@ -1,8 +1,8 @@
 import { HotcellError } from '../../core/errors.ts';
+import { CappedBytes } from '../../lib/capped-bytes.ts';
 import { toAuthorVariables, type Author } from './author.ts';
 import { toVariables, type Settings } from './host-git.ts';
 import { requireCommitId } from './refs.ts';
-import { Gathered } from './run-program.ts';
 
 const SHORT_BYTES = 1024 ** 2;
 const PATCH_BYTES = 16 * 1024 ** 2;
@@ -158,19 +158,16 @@ export class CellGit {
   async patch(): Promise<{ readonly patch?: Uint8Array; readonly patchCut?: true }> {
     // Fails for a repository within the worktree that has no commit; then the rest is still worth having.
     await this.attempt(['add', '-A', '--ignore-errors'], { timeoutMs: PATCH_MS });
-    const gathered = new Gathered(PATCH_BYTES);
-    let isCut = false;
+    const gathered = new CappedBytes(PATCH_BYTES);
     await this.attempt(['diff', '--cached', '--binary', ...PLAIN_PATCH, 'HEAD', '--'], {
       limitBytes: PATCH_BYTES + 1,
       timeoutMs: PATCH_MS,
-      onStdout: (bytes) => {
-        if (!gathered.add(bytes)) isCut = true;
-      },
+      onStdout: (bytes) => gathered.push(bytes),
     }).catch((error: unknown) => {
-      if (!isCut) throw error;
+      if (!gathered.truncated) throw error;
     });
     const patch = gathered.bytes();
-    return patch.length === 0 ? {} : { patch, ...(isCut ? { patchCut: true as const } : {}) };
+    return patch.length === 0 ? {} : { patch, ...(gathered.truncated ? { patchCut: true as const } : {}) };
   }
 
   /**

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import { CappedBytes } from '../../lib/capped-bytes.ts';
 
 export interface ProgramOptions {
   readonly cwd: string;
@@ -37,9 +38,8 @@ export function runProgram(
     const stdin = inputFile === undefined ? 'pipe' : openSync(inputFile, 'r');
     const child = spawn(program, rest, { cwd, env, stdio: [stdin, 'pipe', 'pipe'] });
     if (typeof stdin === 'number') closeSync(stdin);
-    const stdout = new Gathered(discard ? 0 : limitBytes);
-    let stdoutBytes = 0;
-    const stderr = new Gathered(STDERR_BYTES);
+    const stdout = new CappedBytes(discard ? 0 : limitBytes);
+    const stderr = new CappedBytes(STDERR_BYTES);
     let ended: ProgramResult['ended'];
     const end = (why: 'limit' | 'timeout'): void => {
       ended ??= why;
@@ -50,11 +50,10 @@ export function runProgram(
     child.stdin?.on('error', () => {});
     child.stdin?.end(input ?? '');
     child.stdout?.on('data', (chunk: Buffer) => {
-      stdoutBytes += chunk.length;
-      stdout.add(chunk);
-      if (stdoutBytes > limitBytes) end('limit');
+      stdout.push(chunk);
+      if (stdout.total > limitBytes) end('limit');
     });
-    child.stderr?.on('data', (chunk: Buffer) => void stderr.add(chunk));
+    child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk));
     child.on('error', (error) => {
       clearTimeout(timer);
       reject(error);
@@ -63,32 +62,11 @@ export function runProgram(
       clearTimeout(timer);
       resolve({
         code: code ?? 137,
-        stdout: stdout.bytes(),
-        stdoutBytes,
-        stderr: stderr.bytes().toString(),
+        stdout: Buffer.from(stdout.bytes().buffer),
+        stdoutBytes: stdout.total,
+        stderr: stderr.text(),
         ended,
       });
     });
   });
-}
-
-/** The first bytes of a stream. */
-export class Gathered {
-  readonly #chunks: Uint8Array[] = [];
-  #room: number;
-
-  constructor(limitBytes: number) {
-    this.#room = limitBytes;
-  }
-
-  /** False as soon as something had to be left out. */
-  add(chunk: Uint8Array): boolean {
-    if (this.#room > 0) this.#chunks.push(chunk.subarray(0, this.#room));
-    this.#room -= chunk.length;
-    return this.#room >= 0;
-  }
-
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks);
-  }
 }
