@@ -2,18 +2,14 @@ import { join } from 'node:path';
 import type { HeaderInjection } from '../../egress/header-injection.ts';
 import { parseDotenv } from '../../lib/dotenv.ts';
 import type { FleetConfig } from '../fleet-config.ts';
+import type { FleetMachine } from '../fleet-machine.ts';
 import type { AgentCredentials, CredentialFile } from './credentials.ts';
-import { readPlainFile, type ReadPlainFile } from './plain-file.ts';
+import { readPlainFile } from './plain-file.ts';
 import { Secret } from './secret.ts';
 
-export interface CredentialSources {
-  /** The caller's environment. */
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** The caller's home folder. */
-  readonly home: string;
+export interface CredentialSources extends Pick<FleetMachine, 'env' | 'home'> {
   /** Of the repository: its `.env` is asked when the environment has no key. */
   readonly root: string;
-  readonly readFile?: ReadPlainFile;
 }
 
 export interface MissingCredential {
@@ -45,16 +41,14 @@ const OAUTH_TOKENS = '.claude/.credentials.json';
 const OAUTH_FILES: readonly string[] = [OAUTH_TOKENS, '.claude.json'];
 
 type Wish = FleetConfig['credentials'];
-type Sources = CredentialSources & { readonly readFile: ReadPlainFile };
 
 /** Finds what the configuration wants the agent to have, and says what of it is not there. */
 export async function collectCredentials(
   wish: Wish,
   sources: CredentialSources,
 ): Promise<CollectedCredentials> {
-  const all = { readFile: readPlainFile, ...sources };
-  const key = wish.api_key === 'none' ? undefined : await findKey(wish.api_key_variable, all);
-  const oauth = wish.oauth ? await findOauth(all) : NOTHING;
+  const key = wish.api_key === 'none' ? undefined : await findKey(wish.api_key_variable, sources);
+  const oauth = wish.oauth ? await findOauth(sources) : NOTHING;
   // One way in is enough.
   const isKeyMissed = key !== undefined && 'hint' in key && oauth.files.length === 0;
   const missing = [...(isKeyMissed ? [key] : []), ...oauth.missing];
@@ -86,10 +80,10 @@ function toInjection({ api_host: host, api_header: header }: Wish, key: string):
 
 type Key = { readonly value: string; readonly from: string } | MissingCredential;
 
-async function findKey(variable: string, { env, root, readFile }: Sources): Promise<Key> {
+async function findKey(variable: string, { env, root }: CredentialSources): Promise<Key> {
   const own = (env[variable] ?? '').trim();
   if (own !== '') return toKey(variable, own, 'the environment');
-  const file = await readFile(join(root, '.env'), MOST_DOTENV_BYTES);
+  const file = await readPlainFile(join(root, '.env'), MOST_DOTENV_BYTES);
   const value = file.kind === 'file' ? (parseDotenv(file.bytes.toString())[variable] ?? '').trim() : '';
   if (value !== '') return toKey(variable, value, '.env');
   const why = file.kind === 'refused' ? ` (${join(root, '.env')} was not read: ${file.why})` : '';
@@ -112,9 +106,9 @@ interface Oauth {
 
 const NOTHING: Oauth = { files: [], found: [], missing: [] };
 
-async function findOauth({ home, readFile }: Sources): Promise<Oauth> {
+async function findOauth({ home }: CredentialSources): Promise<Oauth> {
   const read = await Promise.all(
-    OAUTH_FILES.map(async (path) => ({ path, file: await readFile(join(home, path), MOST_FILE_BYTES) })),
+    OAUTH_FILES.map(async (path) => ({ path, file: await readPlainFile(join(home, path), MOST_FILE_BYTES) })),
   );
   const tokens = read.find(({ path }) => path === OAUTH_TOKENS)?.file;
   if (tokens?.kind !== 'file') {

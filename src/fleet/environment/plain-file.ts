@@ -7,13 +7,11 @@ export type PlainFile =
   /** Why, for people. */
   | { readonly kind: 'refused'; readonly why: string };
 
-export type ReadPlainFile = (path: string, mostBytes: number) => Promise<PlainFile>;
-
 /**
  * A file that is one: no link, no folder, nothing that could be waited for.
  * SECURITY: the size is looked at on what was opened, and no more than that is read.
  */
-export const readPlainFile: ReadPlainFile = async (path, mostBytes) => {
+export async function readPlainFile(path: string, mostBytes: number): Promise<PlainFile> {
   let handle;
   try {
     handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -28,7 +26,7 @@ export const readPlainFile: ReadPlainFile = async (path, mostBytes) => {
   } finally {
     await handle?.close();
   }
-};
+}
 
 function whyNot(info: Stats, mostBytes: number): string | undefined {
   if (!info.isFile()) return 'it is not a plain file';
