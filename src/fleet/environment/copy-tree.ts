@@ -13,7 +13,7 @@ import {
   type FileHandle,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Owner } from './worktree-files.ts';
+import type { CellOwner } from '../../core/cell.ts';
 
 export interface CopyTreeOptions {
   /** A folder. SECURITY: programs may change it meanwhile, in any way. */
@@ -21,7 +21,7 @@ export interface CopyTreeOptions {
   /** Is made. SECURITY: in a folder that no cell can write to. */
   readonly to: string;
   /** The caller's if not given. */
-  readonly owner?: Owner | undefined;
+  readonly owner?: CellOwner | undefined;
   readonly mostBytes: number;
   readonly mostEntries: number;
 }
@@ -49,13 +49,13 @@ export async function canCopyTrees(): Promise<boolean> {
  * SECURITY: no link of the source is ever followed, whenever it appears: each name is opened alone, in its open folder.
  */
 export async function copyTree(options: CopyTreeOptions): Promise<void> {
-  await new TreeCopy(options).run();
+  await new TreeCopy(options).copyFolder(options.from, options.to, 0);
 }
 
 class TreeCopy {
   readonly #options: CopyTreeOptions;
   /** Said always, because a copy of a file otherwise belongs to whom the file belongs to. */
-  readonly #owner: Owner;
+  readonly #owner: CellOwner;
   #bytes = 0;
   #entries = 0;
 
@@ -64,12 +64,7 @@ class TreeCopy {
     this.#owner = options.owner ?? { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
   }
 
-  async run(): Promise<void> {
-    const { from, to } = this.#options;
-    await this.#copyFolder(from, to, 0);
-  }
-
-  async #copyFolder(from: string, to: string, depth: number): Promise<void> {
+  async copyFolder(from: string, to: string, depth: number): Promise<void> {
     if (depth > DEEPEST) throw new RangeError('folders are too deep to be copied');
     await using folder = await open(from, AS_FOLDER);
     const info = await folder.stat();
@@ -87,7 +82,7 @@ class TreeCopy {
     }
     for (const { name } of folders) {
       // oxlint-disable-next-line no-await-in-loop -- Each has its own many files.
-      await this.#copyFolder(join(inside, name), join(to, name), depth + 1);
+      await this.copyFolder(join(inside, name), join(to, name), depth + 1);
     }
     await this.#finish(to, info, 0o700);
   }

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
+import type { CellOwner } from '../../core/cell.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { canCopyTrees, copyTree } from './copy-tree.ts';
 import type { SetupPlan } from './plan-setup.ts';
-import type { Owner } from './worktree-files.ts';
 import { parseJson } from '../../lib/parse-json.ts';
+import { exists } from '../git/hostile-tree.ts';
 import { isAlive } from '../state/orchestrator-lock.ts';
 import { isNameTaken } from '../../lib/errno.ts';
 
@@ -15,7 +16,7 @@ export interface DependencyCacheOptions {
   /** SECURITY: on the host, and no cell may see it. Made if it is not there; on the file system of the worktrees. */
   readonly folder: string;
   /** Whom restored files are given to. */
-  readonly owner?: Owner | undefined;
+  readonly owner?: CellOwner | undefined;
   readonly log: Log;
   readonly mostBytes?: number;
   readonly mostEntries?: number;
@@ -71,7 +72,7 @@ export class DependencyCache {
         for (const product of products) {
           const target = join(worktree, product);
           // oxlint-disable-next-line no-await-in-loop -- All or none.
-          if (await isThere(target)) throw new Error(`${product} is there already`);
+          if (await exists(target)) throw new Error(`${product} is there already`);
           // oxlint-disable-next-line no-await-in-loop -- As above.
           await rename(join(staging, product), target);
           moved.push(product);
@@ -107,7 +108,7 @@ export class DependencyCache {
 
   async #copyAll(
     products: readonly string[],
-    { from, to, owner }: { from: string; to: string; owner: Owner | undefined },
+    { from, to, owner }: { from: string; to: string; owner: CellOwner | undefined },
   ): Promise<void> {
     const { mostBytes = 4 * GiB, mostEntries = 500_000 } = this.#options;
     for (const product of products) {
@@ -175,10 +176,6 @@ async function writeMarker(folder: string, marker: z.infer<typeof Marker>): Prom
   await using file = await open(join(folder, MARKER), 'wx', 0o600);
   await file.writeFile(JSON.stringify(marker));
   await file.sync();
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return (await lstat(path).catch(() => undefined)) !== undefined;
 }
 
 async function isFolder(path: string): Promise<boolean> {

@@ -1,15 +1,10 @@
 import { constants } from 'node:fs';
 import { lchown, lstat, mkdir, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { CellOwner } from '../../core/cell.ts';
 import { matchesPathPattern } from './path-match.ts';
 import { readPlainFile, type PlainFile } from './plain-file.ts';
 import type { Secret } from './secret.ts';
-
-/** Whom files are given to, where the caller may give files away. */
-export interface Owner {
-  readonly uid: number;
-  readonly gid: number;
-}
 
 export interface CopyIgnoredOptions {
   /** Of the repository. */
@@ -20,7 +15,8 @@ export interface CopyIgnoredOptions {
   readonly patterns: readonly string[];
   /** What git does not track, as paths relative to the root. */
   listIgnored(): Promise<readonly string[]>;
-  readonly owner?: Owner | undefined;
+  /** Whom files are given to, where the caller may give files away. */
+  readonly owner?: CellOwner | undefined;
   /** SECURITY: a file with one of these in it is not copied. */
   readonly withhold?: readonly Secret[];
   /** Of one file. */
@@ -100,7 +96,7 @@ async function isWayClear(base: string, path: string): Promise<boolean> {
   return (await Promise.all(checks)).every((info) => info?.isDirectory() === true);
 }
 
-async function makeWay(base: string, path: string, owner: Owner | undefined): Promise<boolean> {
+async function makeWay(base: string, path: string, owner: CellOwner | undefined): Promise<boolean> {
   for (const folder of foldersOf(path)) {
     const target = join(base, folder);
     // oxlint-disable-next-line no-await-in-loop -- Each is in the one before.
@@ -124,7 +120,7 @@ function foldersOf(path: string): string[] {
 async function writeNew(
   target: string,
   { bytes, mode }: Extract<PlainFile, { kind: 'file' }>,
-  owner: Owner | undefined,
+  owner: CellOwner | undefined,
 ): Promise<void> {
   const handle = await open(target, AS_NEW_FILE, 0o600);
   try {
