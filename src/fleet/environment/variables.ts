@@ -1,4 +1,5 @@
 import { matchesStars } from '../../lib/match-stars.ts';
+import type { Environment } from '../fleet-machine.ts';
 
 /** What workers get of the caller's environment without being asked, by name or with `*`. */
 const USUAL_VARIABLES: readonly string[] = [
@@ -150,8 +151,6 @@ export interface FilteredEnvironment {
   /** Names only, sorted. */
   readonly dropped: readonly string[];
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * What workers get of the caller's environment. Values are passed as data and no shell reads them, so every character is

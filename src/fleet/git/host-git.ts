@@ -1,8 +1,8 @@
 import { realpath } from 'node:fs/promises';
 import { HotcellError } from '../../core/errors.ts';
+import type { Environment } from '../fleet-machine.ts';
 import { runProgram } from './run-program.ts';
 
-export type Environment = Readonly<Record<string, string | undefined>>;
 export type Settings = Readonly<Record<string, string>>;
 
 export interface GitOptions {
