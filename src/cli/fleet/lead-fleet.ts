@@ -42,15 +42,9 @@ export async function leadFleet(
   const result = await runFleet(
     fleetMachine(config),
     {
+      ...options,
       folder: process.cwd(),
-      feature: options.feature,
-      graph: options.taskGraph,
-      workers: options.workers,
-      mode: options.mode,
-      driver: options.driver,
-      autoBuild: options.autoBuild === true,
       resume,
-      lastLevel: options.level,
       signal: AbortSignal.any([stop.signal, ...timeout]),
     },
     {

@@ -19,17 +19,9 @@ export async function showPlan({ terminal, outcome }: CommandContext, options: P
       import('../../fleet/graph/plan-run.ts'),
     ]);
   const machine = fleetMachine(settings);
-  const prepared = await prepareFleet(
-    {
-      folder: process.cwd(),
-      feature: options.feature,
-      graph: options.taskGraph,
-      workers: options.workers,
-    },
-    machine,
-  );
+  const prepared = await prepareFleet({ ...options, folder: process.cwd() }, machine);
   const { graph, workers, config, paths } = prepared;
-  const wish = { ...toFleetWish({ mode: options.mode, driver: options.driver, autoBuild: false }, config) };
+  const wish = toFleetWish({ ...options, autoBuild: false }, config);
   const hooks = { log: makeTerminalLog('warn', terminal), onProgress: () => {} };
   const site = await machine.openSite(config, wish, hooks);
   const mode = describeSite(site);

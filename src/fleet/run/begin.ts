@@ -1,28 +1,23 @@
+import { relative } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
+import type { FleetSite } from '../fleet-site.ts';
 import type { FleetState } from '../fleet-state.ts';
-import { lineOf, type HostGit } from '../git/host-git.ts';
-import type { FleetPaths } from '../names.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import { requeueActive } from './board.ts';
+import type { PreparedFleet } from './fleet-run.ts';
 import { findFinished } from './recover.ts';
 
-export interface Begin {
-  readonly paths: FleetPaths;
-  readonly graph: TaskGraph;
-  /** Of the file, for people. */
-  readonly graphPath: string;
-  readonly git: HostGit;
+export interface Begin extends PreparedFleet {
   readonly store: StateStore;
-  readonly mode: string;
-  readonly reason: string;
+  readonly site: Pick<FleetSite, 'mode' | 'reason'>;
   /** Go on with what there is. */
   readonly resume: boolean;
 }
 
 /** The state of a first start, or that of an earlier one, made ready to go on. Precondition: no other orchestrator lives. */
 export async function beginState(begin: Begin): Promise<FleetState> {
-  const { store, paths, mode, reason } = begin;
+  const { store, paths, site } = begin;
   const before = store.read();
   if (before === undefined) return store.create(await toFirstState(begin));
   if (!begin.resume)
@@ -47,18 +42,18 @@ export async function beginState(begin: Begin): Promise<FleetState> {
         container_id: null,
         stop_requested: false,
       });
-    Object.assign(state, { paused: false, error: null, finished_at: null, mode, mode_reason: reason });
+    Object.assign(state, { paused: false, error: null, finished_at: null, ...toModeFields(site) });
     // A state that another program began knows no base.
     if (fresh !== undefined)
       Object.assign(state, { base_commit: fresh.base_commit, target_branch: fresh.target_branch });
-    appendEvent(state, 'rush_resumed', { mode });
+    appendEvent(state, 'rush_resumed', { mode: site.mode });
     return structuredClone(state);
   });
 }
 
-async function toFirstState({ paths, graph, graphPath, git, mode, reason }: Begin): Promise<FleetState> {
+async function toFirstState({ paths, graph, graphPath, git, site }: Begin): Promise<FleetState> {
   const time = new Date().toISOString();
-  const base = lineOf(await git.run(['rev-parse', '--verify', 'HEAD^{commit}']));
+  const base = await git.run(['rev-parse', '--verify', 'HEAD^{commit}']);
   // A detached HEAD has no name; `merge` then has to be told where to.
   const { stdout: branch } = await git.attempt(['symbolic-ref', '--quiet', '--short', 'HEAD']);
   const state: FleetState = {
@@ -71,15 +66,18 @@ async function toFirstState({ paths, graph, graphPath, git, mode, reason }: Begi
     execution_log: [],
     paused: false,
     error: null,
-    mode,
-    mode_reason: reason,
+    ...toModeFields(site),
     base_commit: base,
     target_branch: branch.trim() === '' ? null : branch.trim(),
-    task_graph: graphPath,
+    task_graph: relative(git.root, graphPath),
   };
   addTasks(state, graph, time);
-  appendEvent(state, 'rush_started', { mode, base });
+  appendEvent(state, 'rush_started', { mode: site.mode, base });
   return state;
+}
+
+function toModeFields({ mode, reason }: Begin['site']): Pick<FleetState, 'mode' | 'mode_reason'> {
+  return { mode, mode_reason: reason };
 }
 
 /** Also what was added to the graph since. */

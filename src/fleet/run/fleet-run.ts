@@ -1,24 +1,25 @@
 import type { HotcellError } from '../../core/errors.ts';
 import type { CollectedCredentials } from '../environment/collect-credentials.ts';
-import type { FleetConfig } from '../fleet-config.ts';
+import type { FoundFleet } from '../find-fleet.ts';
 import type { FleetSite } from '../fleet-site.ts';
-import type { HostGit } from '../git/host-git.ts';
-import type { FleetPaths } from '../names.ts';
 import type { StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import type { AgentRun } from '../worker/agent-run.ts';
 
-/** What an orchestrator needs. */
-export interface FleetRun {
-  readonly paths: FleetPaths;
+/** A feature with its tasks, before anything is touched. */
+export interface PreparedFleet extends FoundFleet {
   readonly graph: TaskGraph;
-  readonly config: FleetConfig;
+  readonly graphPath: string;
+  readonly warnings: readonly string[];
+  readonly workers: number;
+}
+
+/** What an orchestrator needs. */
+export interface FleetRun extends PreparedFleet {
   readonly site: FleetSite;
-  readonly git: HostGit;
   readonly store: StateStore;
   readonly agent: AgentRun;
   readonly credentials: CollectedCredentials;
-  readonly workers: number;
   /** Variables that every program of a worker gets. */
   readonly variables: Readonly<Record<string, string>>;
   /** No level after this one. */

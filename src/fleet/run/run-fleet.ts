@@ -1,4 +1,3 @@
-import { relative } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import {
   collectCredentials,
@@ -6,7 +5,7 @@ import {
   type CredentialSources,
 } from '../environment/collect-credentials.ts';
 import { describeDropped, filterEnvironment } from '../environment/variables.ts';
-import { findFleet, type FoundFleet } from '../find-fleet.ts';
+import { findFleet } from '../find-fleet.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetMachine, FleetSurroundings, FleetWish, SiteHooks } from '../fleet-machine.ts';
 import type { FleetSite } from '../fleet-site.ts';
@@ -15,23 +14,23 @@ import { hideFolder } from '../git/worktrees.ts';
 import { readGraph } from '../graph/read-graph.ts';
 import { takeOrchestrator } from '../state/orchestrator-lock.ts';
 import { StateStore } from '../state/state-store.ts';
-import type { TaskGraph } from '../task-graph.ts';
 import { AgentRun } from '../worker/agent-run.ts';
 import { beginState } from './begin.ts';
-import type { FleetOutcome } from './fleet-run.ts';
+import type { FleetOutcome, PreparedFleet } from './fleet-run.ts';
 import { ensureFeatureBranch } from './merge-level.ts';
 import { Orchestrator } from './orchestrator.ts';
 
 /** What was asked for of the wish; the rest is up to the configuration. */
-type AskedSite = { readonly [Name in keyof FleetWish]?: FleetWish[Name] | undefined };
+export type AskedSite = { readonly [Name in keyof FleetWish]?: FleetWish[Name] | undefined };
 
 export interface FleetOrder extends AskedSite {
   readonly folder: string;
-  readonly feature: string | undefined;
-  readonly graph: string | undefined;
-  readonly workers: number | undefined;
+  readonly feature?: string | undefined;
+  readonly taskGraph?: string | undefined;
+  readonly workers?: number | undefined;
   readonly resume: boolean;
-  readonly lastLevel: number | undefined;
+  /** No level after this one. */
+  readonly level?: number | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -41,20 +40,13 @@ export interface FleetHooks extends SiteHooks {
   onEvent(event: string, data: Readonly<Record<string, unknown>>): void;
 }
 
-export interface PreparedFleet extends FoundFleet {
-  readonly graph: TaskGraph;
-  readonly graphPath: string;
-  readonly warnings: readonly string[];
-  readonly workers: number;
-}
-
 /** Everything that can be wrong with the order, before anything is touched. */
 export async function prepareFleet(
-  order: Pick<FleetOrder, 'folder' | 'feature' | 'graph' | 'workers'>,
+  order: Pick<FleetOrder, 'folder' | 'feature' | 'taskGraph' | 'workers'>,
   surroundings: FleetSurroundings,
 ): Promise<PreparedFleet> {
   const found = await findFleet(order.folder, order.feature, surroundings);
-  const { graph, path, warnings } = await readGraph(found.git.root, found.paths.feature, order.graph);
+  const { graph, path, warnings } = await readGraph(found.git.root, found.paths.feature, order.taskGraph);
   const workers = order.workers ?? found.config.workers.max_concurrent;
   return { ...found, graph, graphPath: path, warnings, workers };
 }
@@ -86,11 +78,7 @@ export async function runFleet(
   // Before anything else: what a living orchestrator has must not be touched.
   using hold = takeOrchestrator(paths);
   hooks.onNote(`feature ${paths.feature}, process ${hold.record.pid}`);
-  const credentials = await requireCredentials(
-    config,
-    { env: machine.env, home: machine.home, root: git.root },
-    hooks,
-  );
+  const credentials = await requireCredentials(config, { ...machine, root: git.root }, hooks);
   const { kept, dropped } = filterEnvironment(machine.env, {
     allow: config.environment.allow,
     credentials: [config.credentials.api_key_variable],
@@ -103,10 +91,7 @@ export async function runFleet(
     // Whoever began may have had cells of another kind.
     if (order.resume) await machine.reclaimCells(hooks.log);
     else await site.reclaim();
-    const { mode, reason } = site;
-    const graphPath = relative(git.root, prepared.graphPath);
-    const { resume } = order;
-    const state = await beginState({ ...prepared, graphPath, store, mode, reason, resume });
+    const state = await beginState({ ...prepared, store, site, resume: order.resume });
     await ensureFeatureBranch(git, paths.feature, state.base_commit ?? 'HEAD');
     const agent = new AgentRun({ paths, config, site, credentials });
     const orchestrator = new Orchestrator({
@@ -116,7 +101,7 @@ export async function runFleet(
       agent,
       credentials,
       variables: kept,
-      lastLevel: order.lastLevel,
+      lastLevel: order.level,
       signal: order.signal,
       onEvent: (event, data) => hooks.onEvent(event, data),
     });
