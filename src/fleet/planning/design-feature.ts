@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
-import { GRAPH_FILE } from '../graph/read-graph.ts';
-import { checkGraph, graphError, toProblemText } from '../graph/validate-graph.ts';
+import { GRAPH_FILE, type ReadGraph } from '../graph/read-graph.ts';
+import { checkGraph, graphError, toProblemText, type GraphCheck } from '../graph/validate-graph.ts';
 import { fleetPaths } from '../names.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import { askFor, type AskAgent } from './ask-agent.ts';
-import { toDesignPrompt, toMendPrompt, type TaskMinutes } from './design-prompt.ts';
+import { toDesignPrompt, toMendPrompt, type DesignQuestion, type TaskMinutes } from './design-prompt.ts';
 import { findJson } from './find-json.ts';
 import { replaceFile } from './keep-file.ts';
 import { requireApproved } from './plan-feature.ts';
@@ -16,21 +16,14 @@ const MOST_ROUNDS = 3;
 const MOST_ANSWER = 4 * 1024 ** 2;
 const REJECTED = 'task-graph.rejected.json';
 
-export interface Designing {
+export interface Designing extends Omit<DesignQuestion, 'requirements'> {
   readonly root: string;
-  readonly feature: string;
-  /** Of the repository, by their paths. */
-  readonly files: readonly string[];
-  readonly minutes: TaskMinutes;
   readonly ask: AskAgent;
   readonly force: boolean;
   readonly onProgress: (text: string) => void;
 }
 
-export interface DesignedFeature {
-  readonly path: string;
-  readonly graph: TaskGraph;
-  readonly warnings: readonly string[];
+export interface DesignedFeature extends ReadGraph {
   /** How often the agent was asked. */
   readonly rounds: number;
 }
@@ -66,13 +59,7 @@ export async function designFeature(designing: Designing): Promise<DesignedFeatu
   }
 }
 
-interface Judgement {
-  readonly graph: TaskGraph | undefined;
-  readonly problems: readonly string[];
-  readonly warnings: readonly string[];
-}
-
-function judge(answer: string, { feature, minutes }: Designing): Judgement {
+function judge(answer: string, { feature, minutes }: Designing): GraphCheck {
   const content = findJson(answer);
   if (content === undefined)
     return { graph: undefined, problems: ['the answer has no JSON object'], warnings: [] };

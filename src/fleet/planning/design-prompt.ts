@@ -10,6 +10,7 @@ export interface TaskMinutes {
 export interface DesignQuestion {
   readonly feature: string;
   readonly requirements: string;
+  /** Of the repository, by their paths. */
   readonly files: readonly string[];
   readonly minutes: TaskMinutes;
 }
