@@ -21,18 +21,12 @@ export async function askAgent(asking: Asking, prompt: string): Promise<AgentRep
     import('../../fleet/planning/ask-agent-once.ts'),
     import('../../app/fleet/fleet-machine.ts'),
   ]);
-  const { mode, driver, autoBuild } = options;
-  const wish = {
-    ...(mode === undefined ? {} : { mode }),
-    ...(driver === undefined ? {} : { driver }),
-    autoBuild: autoBuild === true,
-  };
   using stop = listenForStop(terminal);
   const { root, feature } = planning;
   const log = makeTerminalLog(config.logLevel, terminal);
   const reply = await askAgentOnce(
     fleetMachine(config),
-    { root, feature, prompt, wish, signal: stop.signal, onNote: onProgress },
+    { root, feature, prompt, wish: options, signal: stop.signal },
     { log, onProgress },
   );
   if (stop.exitCode() !== undefined) throw new HotcellError('CANCELLED', 'the agent was ended');

@@ -3,16 +3,16 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { collectCredentials } from '../environment/collect-credentials.ts';
 import { filterEnvironment } from '../environment/variables.ts';
-import type { FleetMachine, FleetWish, SiteHooks } from '../fleet-machine.ts';
+import type { FleetMachine, SiteHooks } from '../fleet-machine.ts';
 import { findAuthor } from '../git/author.ts';
 import { BaseStore } from '../git/base-store.ts';
-import { HostGit, lineOf } from '../git/host-git.ts';
+import { HostGit } from '../git/host-git.ts';
 import { LinkedGit } from '../git/linked-git.ts';
 import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
 import { fleetPaths } from '../names.ts';
 import { readFleetConfig } from '../read-fleet-config.ts';
-import { toFleetWish } from '../run/run-fleet.ts';
+import { toFleetWish, type AskedSite } from '../run/run-fleet.ts';
 import { AgentRun } from '../worker/agent-run.ts';
 import { Place } from '../worker/place.ts';
 import type { AgentReply } from './ask-agent.ts';
@@ -26,9 +26,8 @@ export interface Question {
   readonly root: string;
   readonly feature: string;
   readonly prompt: string;
-  readonly wish: Partial<FleetWish>;
-  readonly signal?: AbortSignal;
-  readonly onNote?: (text: string) => void;
+  readonly wish: AskedSite;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -37,19 +36,15 @@ export interface Question {
  */
 export async function askAgentOnce(
   machine: FleetMachine,
-  { root, feature, prompt, wish, signal, onNote }: Question,
+  { root, feature, prompt, wish, signal }: Question,
   hooks: SiteHooks,
 ): Promise<AgentReply> {
   const git = await HostGit.open(root, machine.env);
   const paths = fleetPaths(git.root, feature);
   const { config } = await readFleetConfig(paths.config, machine.drivers);
-  const credentials = await collectCredentials(config.credentials, {
-    env: machine.env,
-    home: machine.home,
-    root,
-  });
+  const credentials = await collectCredentials(config.credentials, { ...machine, root });
   const site = await machine.openSite(config, toFleetWish(wish, config), hooks);
-  onNote?.(`the agent is asked in mode ${site.mode} (${site.reason})`);
+  hooks.onProgress(`the agent is asked in mode ${site.mode} (${site.reason})`);
   // Two questions at once must not meet.
   const key = `planner-${randomBytes(4).toString('hex')}`;
   const branch = `mahabharatha/${feature}/${key}`;
@@ -62,7 +57,7 @@ export async function askAgentOnce(
     worker: PLANNER,
     branch,
     worktree: join(paths.worktrees, key),
-    start: lineOf(await git.run(['rev-parse', '--verify', 'HEAD^{commit}'])),
+    start: await git.run(['rev-parse', '--verify', 'HEAD^{commit}']),
     author: await findAuthor(git, undefined),
   };
   const placeGit =
@@ -91,7 +86,7 @@ export async function askAgentOnce(
       variables: { MAHABHARATHA_FEATURE: feature },
       timeMs: config.workers.timeout_minutes * 60_000,
       keptBytes: ANSWER_BYTES,
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     });
   } finally {
     await placeGit.remove();

@@ -1,11 +1,8 @@
 import { HotcellError } from '../../core/errors.ts';
+import type { RunResult } from '../worker/run-in-cell.ts';
 
 /** What an agent has said to one question. Nobody has to trust it. */
-export interface AgentReply {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+export type AgentReply = Pick<RunResult, 'code' | 'stdout' | 'stderr'>;
 
 /** Runs the agent once, in a cell that sees the repository as it was committed. */
 export type AskAgent = (prompt: string) => Promise<AgentReply>;
