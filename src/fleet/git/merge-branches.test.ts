@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { HostGit } from './host-git.ts';
-import { describeConflict, isAncestor, mergeInto, mergeIntoTarget, type Merged } from './merge-branches.ts';
+import { describeConflict } from './describe-conflict.ts';
+import { mergeInto, mergeIntoTarget, type Merged } from './merge-branches.ts';
+import { isAncestor } from './refs.ts';
 import { runProgram } from './run-program.ts';
 import { ScratchRepository } from './scratch-repository.double.ts';
 

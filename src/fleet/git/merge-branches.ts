@@ -4,9 +4,6 @@ import { gitFailed, type HostGit, type Settings } from './host-git.ts';
 import { isAncestor, moveRef, requireCommit, toRef } from './refs.ts';
 import { findCheckout, findNames } from './worktrees.ts';
 
-export { describeConflict } from './describe-conflict.ts';
-export { isAncestor } from './refs.ts';
-
 export interface Merge {
   /** The branch that is moved, by its name or as a whole ref. */
   readonly ref: string;

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { describeConflict, mergeInto, mergeIntoTarget } from './merge-branches.ts';
+import { describeConflict } from './describe-conflict.ts';
+import { mergeInto, mergeIntoTarget } from './merge-branches.ts';
 import type { RunInCell } from './cell-git.ts';
 import {
   ScratchRepository,

@@ -1,8 +1,9 @@
 import { HotcellError } from '../../core/errors.ts';
-import { lineOf, type HostGit } from '../git/host-git.ts';
-import { describeConflict, mergeInto } from '../git/merge-branches.ts';
+import type { HostGit } from '../git/host-git.ts';
+import { describeConflict } from '../git/describe-conflict.ts';
+import { mergeInto } from '../git/merge-branches.ts';
 import { acceptedRef } from '../git/linked-git.ts';
-import { findCommit } from '../git/refs.ts';
+import { findCommit, requireCommit } from '../git/refs.ts';
 import type { Author } from '../git/author.ts';
 import { featureBranch } from '../names.ts';
 import { listWorkerBranches } from './recover.ts';
@@ -27,7 +28,7 @@ export async function mergeLevel(
   const into = featureBranch(feature);
   for (const { worker, branch } of await listWorkerBranches(git, feature)) {
     const merged = await mergeInto(git, {
-      ref: `refs/heads/${into}`,
+      ref: into,
       branch: await findAccepted(git, { feature, worker, branch }),
       message: `Merge ${branch} (level ${level} of ${feature})\n`,
       author,
@@ -36,7 +37,7 @@ export async function mergeLevel(
     const { files } = merged;
     return { kind: 'conflict', branch, files, instructions: describeConflict({ feature, branch, files }) };
   }
-  return { kind: 'merged', commit: lineOf(await git.run(['rev-parse', '--verify', `refs/heads/${into}`])) };
+  return { kind: 'merged', commit: await requireCommit(git, into) };
 }
 
 /** Without walls an agent moves its branch itself; what counts is what was accepted of it. */
@@ -51,8 +52,7 @@ async function findAccepted(
 /** Makes the feature branch at the first start. */
 export async function ensureFeatureBranch(git: HostGit, feature: string, base: string): Promise<void> {
   const ref = `refs/heads/${featureBranch(feature)}`;
-  const { code } = await git.attempt(['rev-parse', '--verify', '--quiet', ref]);
-  if (code === 0) return;
+  if ((await findCommit(git, ref)) !== undefined) return;
   const made = await git.attempt(['update-ref', ref, base, '']);
   if (made.code !== 0)
     throw new HotcellError(

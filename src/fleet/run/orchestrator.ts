@@ -1,8 +1,7 @@
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { LevelState } from '../fleet-state.ts';
 import { findAuthor } from '../git/author.ts';
-import { lineOf } from '../git/host-git.ts';
-import { isAncestor } from '../git/refs.ts';
+import { isAncestor, requireCommit } from '../git/refs.ts';
 import { WorkerLog } from '../logs/worker-log.ts';
 import { featureBranch, workerBranch } from '../names.ts';
 import { Worker } from '../worker/worker.ts';
@@ -76,9 +75,7 @@ export class Orchestrator {
     if (open.length > 0) await this.#openWorkers();
     for (const level of open) {
       if (lastLevel !== undefined && level > lastLevel) return { kind: 'level-complete', level: lastLevel };
-      const start = lineOf(
-        await git.run(['rev-parse', '--verify', `refs/heads/${featureBranch(paths.feature)}`]),
-      );
+      const start = await requireCommit(git, featureBranch(paths.feature));
       const outcome =
         (await this.#workLevel(level, start)) ??
         (await this.#mergeLevel(level)) ??
@@ -104,7 +101,7 @@ export class Orchestrator {
         board: this.#board,
         log: new WorkerLog(paths, worker, options),
         openPlace: () => this.#places.openWorker(worker),
-        canMoveTo: (commit) => isAncestor(git, `refs/heads/${branch}`, commit),
+        canMoveTo: (commit) => isAncestor(git, branch, commit),
       });
     });
     const isOpen = await Promise.all(this.#workers.map((worker) => worker.open()));

@@ -8,9 +8,10 @@ import { planSetup, readManifests, type SetupPlan } from '../environment/plan-se
 import { copyIgnoredFiles } from '../environment/worktree-files.ts';
 import { findAuthor } from '../git/author.ts';
 import { BaseStore } from '../git/base-store.ts';
-import { lineOf, splitNul } from '../git/host-git.ts';
+import { splitNul } from '../git/host-git.ts';
 import { LinkedGit } from '../git/linked-git.ts';
 import type { PlaceGit, PlaceGitParts } from '../git/place-git.ts';
+import { requireCommit } from '../git/refs.ts';
 import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
 import { featureBranch, workerBranch, workerName, workerWorktree } from '../names.ts';
@@ -23,13 +24,12 @@ const CHECKS_NUMBER = 9999;
 const SETUP_MS = 30 * 60_000;
 const WORDS_KEPT = 500;
 
-type GitWish = Pick<PlaceGitParts, 'worker' | 'branch' | 'worktree' | 'start'> & { readonly key: string };
-
-interface PlaceWish {
+/** A place before it is opened. */
+interface Spot extends Pick<PlaceGitParts, 'worker' | 'branch' | 'worktree'> {
+  /** Names what belongs to it on the host. */
   readonly key: string;
+  /** Of the cell. */
   readonly name: string;
-  readonly git: PlaceGit;
-  readonly worktree: string;
 }
 
 /** Makes and removes the places of a fleet: worktrees with what belongs into them, and cells around them. */
@@ -48,56 +48,59 @@ export class FleetPlaces {
   }
 
   async openWorker(worker: number): Promise<Place> {
-    const git = await this.#workerGit(worker, await this.#featureHead());
-    const worktree = workerWorktree(this.#run.paths, worker);
-    return this.#open({ key: `worker-${worker}`, name: workerName(worker), git, worktree });
+    const { git, paths } = this.#run;
+    return this.#open(this.#worker(worker), await requireCommit(git, featureBranch(paths.feature)));
   }
 
   /** A new worktree and a new cell, so that no worker has a hand in it. */
   async openChecks(commit: string): Promise<Place> {
     await this.closeChecks();
-    const { feature } = this.#run.paths;
-    const { worktree } = this.#checks();
-    const git = await this.#makeGit({ key: CHECKS, worker: CHECKS_NUMBER, ...this.#checks(), start: commit });
-    return this.#open({ key: CHECKS, name: `mahabharatha-${CHECKS}-${feature}`.slice(0, 63), git, worktree });
+    return this.#open(this.#checks(), commit);
   }
 
   async closeChecks(): Promise<void> {
-    const { git } = this.#run;
-    const place = await this.#makeGit({ key: CHECKS, worker: CHECKS_NUMBER, ...this.#checks(), start: '' });
-    await place.remove();
-    await rm(this.#furnishedFile(CHECKS), { force: true });
-    await git.attempt(['update-ref', '-d', `refs/heads/${this.#checks().branch}`]);
+    const checks = this.#checks();
+    await this.#remove(checks);
+    await this.#run.git.attempt(['update-ref', '-d', `refs/heads/${checks.branch}`]);
   }
 
-  #checks(): { readonly worktree: string; readonly branch: string } {
-    const { paths } = this.#run;
-    return { worktree: join(paths.worktrees, CHECKS), branch: `mahabharatha/${paths.feature}/${CHECKS}` };
-  }
-
-  async #featureHead(): Promise<string> {
-    const { git, paths } = this.#run;
-    return lineOf(await git.run(['rev-parse', '--verify', `refs/heads/${featureBranch(paths.feature)}`]));
-  }
-
-  #workerGit(worker: number, start: string): Promise<PlaceGit> {
+  #worker(worker: number): Spot {
     const { paths } = this.#run;
     const branch = workerBranch(paths.feature, worker);
     const worktree = workerWorktree(paths, worker);
-    return this.#makeGit({ key: `worker-${worker}`, worker, branch, worktree, start });
+    return { key: `worker-${worker}`, name: workerName(worker), worker, branch, worktree };
   }
 
-  async #makeGit({ key, ...wish }: GitWish): Promise<PlaceGit> {
+  #checks(): Spot {
+    const { worktrees, feature } = this.#run.paths;
+    return {
+      key: CHECKS,
+      name: `mahabharatha-${CHECKS}-${feature}`.slice(0, 63),
+      worker: CHECKS_NUMBER,
+      branch: `mahabharatha/${feature}/${CHECKS}`,
+      worktree: join(worktrees, CHECKS),
+    };
+  }
+
+  async #makeGit({ key, worker, branch, worktree }: Spot, start: string): Promise<PlaceGit> {
     const { git, paths, site } = this.#run;
-    const author = await findAuthor(git, wish.worker);
-    const parts = { ...wish, git, feature: paths.feature, author };
+    const author = await findAuthor(git, worker);
+    const parts = { worker, branch, worktree, start, git, feature: paths.feature, author };
     return site.mode !== 'container'
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base: this.#base, folder: join(paths.cells, key) });
   }
 
-  async #open({ key, name, git, worktree }: PlaceWish): Promise<Place> {
+  async #remove(spot: Spot): Promise<void> {
+    const git = await this.#makeGit(spot, '');
+    await git.remove();
+    await rm(this.#furnishedFile(spot.key), { force: true });
+  }
+
+  async #open(spot: Spot, start: string): Promise<Place> {
+    const { key, name, worktree } = spot;
     const { site, config, variables, paths } = this.#run;
+    const git = await this.#makeGit(spot, start);
     if (!this.#owners.has(key)) this.#owners.set(key, site.nextOwner());
     const owner = this.#owners.get(key);
     await hideFolder(join(paths.worktrees, '..'));
@@ -228,11 +231,7 @@ export class FleetPlaces {
   /** Worktrees and private folders; branches stay. */
   async removeAll(): Promise<void> {
     const { paths, workers } = this.#run;
-    for (let worker = 0; worker < workers; worker++) {
-      const git = await this.#workerGit(worker, '');
-      await git.remove();
-      await rm(this.#furnishedFile(`worker-${worker}`), { force: true });
-    }
+    for (let worker = 0; worker < workers; worker++) await this.#remove(this.#worker(worker));
     await this.closeChecks();
     await this.#base.remove();
     // Unless somebody has put something there.
