@@ -20,34 +20,7 @@ export function requireFeatureName(name: string): string {
 }
 
 /** Where everything of one feature is, below the root of the repository. */
-export interface FleetPaths {
-  readonly root: string;
-  readonly feature: string;
-  /** Everything of ours that outlives a run. */
-  readonly home: string;
-  readonly config: string;
-  /** `<feature>.json` and what belongs to it. */
-  readonly stateFolder: string;
-  readonly state: string;
-  /** Held for moments, around every change of the state. */
-  readonly stateLock: string;
-  /** Held by a living orchestrator, and who it is. */
-  readonly orchestratorLock: string;
-  readonly orchestrator: string;
-  /** One line for every event, for programs that follow along. */
-  readonly events: string;
-  readonly workerLogs: string;
-  readonly taskLogs: string;
-  readonly checkResults: string;
-  /** Git data and other private folders of the cells, one folder per worker. */
-  readonly cells: string;
-  /** Dependencies that were installed once, by the hash of their manifests. */
-  readonly dependencies: string;
-  readonly worktrees: string;
-  readonly specs: string;
-}
-
-export function fleetPaths(root: string, feature: string): FleetPaths {
+export function fleetPaths(root: string, feature: string) {
   requireFeatureName(feature);
   const home = join(root, '.mahabharatha');
   const stateFolder = join(home, 'state');
@@ -55,23 +28,32 @@ export function fleetPaths(root: string, feature: string): FleetPaths {
   return {
     root,
     feature,
+    /** Everything of ours that outlives a run. */
     home,
     config: join(home, 'config.yaml'),
+    /** `<feature>.json` and what belongs to it. */
     stateFolder,
     state: ofState('.json'),
+    /** Held for moments, around every change of the state. */
     stateLock: ofState('.lock'),
+    /** Held by a living orchestrator, and who it is. */
     orchestratorLock: ofState('.orchestrator.lock'),
     orchestrator: ofState('.orchestrator.json'),
+    /** One line for every event, for programs that follow along. */
     events: ofState('-events.jsonl'),
     workerLogs: join(home, 'logs/workers'),
     taskLogs: join(home, 'logs/tasks'),
     checkResults: join(home, 'artifacts', feature),
+    /** Git data and other private folders of the cells, one folder per worker. */
     cells: join(home, 'cells', feature),
+    /** Dependencies that were installed once, by the hash of their manifests. */
     dependencies: join(home, 'cache/dependencies'),
     worktrees: join(root, '.mahabharatha-worktrees', feature),
     specs: join(root, '.gsd/specs', feature),
-  };
+  } as const;
 }
+
+export type FleetPaths = ReturnType<typeof fleetPaths>;
 
 /** The name of the cell, for people and for `docker ps`. */
 export function workerName(worker: number): string {
