@@ -1,9 +1,10 @@
+import { levelsOf } from '../run/schedule.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import { placeOf, type Findings, type PlacedTask } from './placed-task.ts';
 
 /** The section `levels` says again what the tasks say. Where it differs, nobody knows which was meant. */
 export function findLevelProblems(graph: TaskGraph, tasks: readonly PlacedTask[]): Findings {
-  const used = [...new Set(tasks.map(({ task }) => task.level))].toSorted((left, right) => left - right);
+  const used = levelsOf({ tasks: tasks.map(({ task }) => task) });
   const warnings = findGaps(used);
   const problems: string[] = [];
   for (const [key, level] of Object.entries(graph.levels ?? {})) {

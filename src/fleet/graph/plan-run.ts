@@ -1,37 +1,13 @@
+import { levelsOf } from '../run/schedule.ts';
 import type { Task, TaskGraph } from '../task-graph.ts';
 
 /** For a task that says nothing. */
 const USUAL_TASK_MINUTES = 15;
 
-export interface WorkerShare {
+interface WorkerShare {
   readonly worker: number;
   readonly tasks: readonly Task[];
   readonly minutes: number;
-}
-
-export interface PlannedLevel {
-  readonly level: number;
-  /** As they stand in the graph. */
-  readonly tasks: readonly Task[];
-  /** Only workers that have something to do. */
-  readonly shares: readonly WorkerShare[];
-  /** Until the last worker is done. */
-  readonly minutes: number;
-}
-
-export interface RunPlan {
-  readonly feature: string;
-  readonly workers: number;
-  readonly levels: readonly PlannedLevel[];
-  readonly taskCount: number;
-  /** Of all tasks, one after the other. */
-  readonly taskMinutes: number;
-  /** The longest chain of dependencies: no number of workers is faster. */
-  readonly criticalPath: { readonly tasks: readonly string[]; readonly minutes: number };
-  /** With this many workers, level by level. */
-  readonly minutes: number;
-  /** How many tasks have no estimate of their own. */
-  readonly guessed: number;
 }
 
 function minutesOf(task: Task): number {
@@ -39,26 +15,33 @@ function minutesOf(task: Task): number {
 }
 
 /** What a run would do, as far as it can be known before. The graph must be a valid one. */
-export function planRun(graph: TaskGraph, workers: number): RunPlan {
-  const numbers = [...new Set(graph.tasks.map(({ level }) => level))].toSorted((left, right) => left - right);
-  const levels = numbers.map((level): PlannedLevel => {
+export function planRun(graph: TaskGraph, workers: number) {
+  const levels = levelsOf(graph).map((level) => {
     const tasks = graph.tasks.filter((task) => task.level === level);
     const shares = shareTasks(tasks, workers);
-    return { level, tasks, shares, minutes: Math.max(...shares.map(({ minutes }) => minutes)) };
+    // Until the last worker is done.
+    const minutes = Math.max(...shares.map((share) => share.minutes));
+    return { level, tasks, shares, minutes };
   });
   return {
     feature: graph.feature,
     workers,
     levels,
     taskCount: graph.tasks.length,
+    /** Of all tasks, one after the other. */
     taskMinutes: sum(graph.tasks.map(minutesOf)),
-    criticalPath: findCriticalPath(levels),
+    criticalPath: findCriticalPath(levels.flatMap(({ tasks }) => tasks)),
+    /** With this many workers, level by level. */
     minutes: sum(levels.map(({ minutes }) => minutes)),
+    /** How many tasks have no estimate of their own. */
     guessed: graph.tasks.filter((task) => task.estimate_minutes === undefined).length,
   };
 }
 
-/** The longest first, each to the worker that has the least; among equals the order of the graph decides. */
+/**
+ * The longest first, each to the worker that has the least; among equals the order of the graph decides. Only workers that
+ * have something to do.
+ */
 function shareTasks(tasks: readonly Task[], workers: number): WorkerShare[] {
   const shares = Array.from({ length: workers }, (_, worker) => ({
     worker,
@@ -80,12 +63,13 @@ function isLess(left: WorkerShare, right: WorkerShare): boolean {
   );
 }
 
-function findCriticalPath(levels: readonly PlannedLevel[]): RunPlan['criticalPath'] {
+/** The longest chain of dependencies: no number of workers is faster. */
+function findCriticalPath(sorted: readonly Task[]): { tasks: readonly string[]; minutes: number } {
   const ends = new Map<string, { readonly before: string | undefined; readonly minutes: number }>();
   let last: string | undefined;
   let longest = -1;
   // Dependencies are in lower levels, so they are known when they are asked for.
-  for (const task of levels.flatMap(({ tasks }) => tasks)) {
+  for (const task of sorted) {
     const before = task.dependencies.toSorted((left, right) => minutesAt(right) - minutesAt(left))[0];
     const minutes = minutesOf(task) + (before === undefined ? 0 : minutesAt(before));
     ends.set(task.id, { before, minutes });
@@ -99,17 +83,8 @@ function findCriticalPath(levels: readonly PlannedLevel[]): RunPlan['criticalPat
   return { tasks, minutes: Math.max(0, longest) };
 }
 
-export interface WhatIf {
-  readonly workers: number;
-  readonly minutes: number;
-  /** Against one worker. */
-  readonly speedup: number;
-  /** How much of the workers' time has a task in it, from 0 to 1. */
-  readonly used: number;
-}
-
 /** The same run with one worker, two, and so on up to twice as many as planned. */
-export function whatIf(graph: TaskGraph, workers: number): WhatIf[] {
+export function whatIf(graph: TaskGraph, workers: number) {
   const alone = planRun(graph, 1).minutes;
   return Array.from({ length: 2 * workers }, (_, index) => {
     const count = index + 1;
@@ -117,7 +92,9 @@ export function whatIf(graph: TaskGraph, workers: number): WhatIf[] {
     return {
       workers: count,
       minutes,
+      /** Against one worker. */
       speedup: minutes === 0 ? 1 : alone / minutes,
+      /** How much of the workers' time has a task in it, from 0 to 1. */
       used: minutes === 0 ? 1 : taskMinutes / (minutes * count),
     };
   });

@@ -8,7 +8,7 @@ const WAITING: ReadonlySet<TaskState['status']> = new Set(['todo', 'pending', 'p
 /** Waits for a person. */
 const ENDED_BADLY: ReadonlySet<TaskState['status']> = new Set(['failed', 'blocked']);
 
-export function levelsOf(graph: TaskGraph): number[] {
+export function levelsOf(graph: Pick<TaskGraph, 'tasks'>): number[] {
   return [...new Set(graph.tasks.map(({ level }) => level))].toSorted((a, b) => a - b);
 }
 
