@@ -1,34 +1,15 @@
 import type { FleetState } from '../fleet-state.ts';
 import type { TaskGraph } from '../task-graph.ts';
-import type { AttentionLine } from './attention.ts';
-import { toStatusView, type Progress, type TaskView } from './status-view.ts';
+import { toStatusView } from './status-view.ts';
 
-export interface ReportedTask extends TaskView {
-  /** What it changed that it does not own. */
-  readonly foreignFiles: readonly string[];
-}
-
-export interface FinalReport {
-  readonly feature: string;
-  readonly tasks: readonly ReportedTask[];
-  readonly progress: Progress;
-  readonly totals: {
-    readonly attempts: number;
-    /** Of all tasks together; the run itself took `elapsedMs`. */
-    readonly workMs: number;
-    readonly elapsedMs: number | undefined;
-    readonly changedFiles: number;
-    readonly commits: number;
-    readonly restarts: number;
-  };
-  readonly attention: readonly AttentionLine[];
-}
+export type FinalReport = ReturnType<typeof toFinalReport>;
 
 /** What each task did, took and changed, for the end of a run. */
-export function toFinalReport(state: FleetState, graph: TaskGraph | undefined, now: Date): FinalReport {
+export function toFinalReport(state: FleetState, graph: TaskGraph | undefined, now: Date) {
   const view = toStatusView({ state, graph, orchestrator: undefined, now });
   const tasks = view.tasks.map((task) => ({
     ...task,
+    /** What it changed that it does not own. */
     foreignFiles: state.tasks[task.id]?.foreign_files ?? [],
   }));
   const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
@@ -39,6 +20,7 @@ export function toFinalReport(state: FleetState, graph: TaskGraph | undefined, n
     progress: view.progress,
     totals: {
       attempts: sum(tasks.map(({ attempts }) => attempts)),
+      /** Of all tasks together; the run itself took `elapsedMs`. */
       workMs: sum(tasks.map(({ durationMs }) => durationMs ?? 0)),
       elapsedMs: view.elapsedMs,
       changedFiles: files.size,

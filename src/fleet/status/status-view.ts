@@ -1,74 +1,18 @@
 import type { FleetState, TaskState, TaskStatus, WorkerState } from '../fleet-state.ts';
+import { ACTIVE } from '../run/schedule.ts';
 import type { OrchestratorRecord } from '../state/orchestrator-lock.ts';
 import type { TaskGraph } from '../task-graph.ts';
-import { toAttention, type AttentionLine } from './attention.ts';
+import { toAttention } from './attention.ts';
 import { estimateRemainingMs } from './estimate.ts';
 
-/** What the statuses come down to for somebody who watches. */
-export interface Progress {
-  readonly total: number;
-  readonly complete: number;
-  readonly running: number;
-  readonly waiting: number;
-  readonly failed: number;
-  readonly blocked: number;
-}
-
-export interface LevelView extends Progress {
-  readonly level: number;
-  readonly name: string | undefined;
-  readonly status: string;
-  readonly mergeStatus: string | undefined;
-  readonly mergeCommit: string | undefined;
-}
-
-export interface WorkerView {
-  readonly worker: number;
-  /** As the state has it, but never alive without an orchestrator. */
-  readonly status: string;
-  readonly task: string | undefined;
-  /** How long it has been at its task. */
-  readonly busyMs: number | undefined;
-  readonly completed: number;
-  readonly restarts: number;
-  readonly cell: string | undefined;
-  readonly branch: string | undefined;
-  readonly error: string | undefined;
-}
-
-export interface TaskView {
-  readonly id: string;
-  readonly title: string;
-  readonly level: number | undefined;
-  readonly status: TaskStatus;
-  readonly worker: number | undefined;
-  readonly attempts: number;
-  /** So far, if somebody is at it. */
-  readonly durationMs: number | undefined;
-  readonly retryInMs: number | undefined;
-  readonly commit: string | undefined;
-  readonly changedFiles: number | undefined;
-  readonly error: string | undefined;
-}
+export type Progress = ReturnType<typeof countTasks>;
+export type LevelView = ReturnType<typeof toLevelViews>[number];
+export type WorkerView = ReturnType<typeof toWorkerView>;
+export type TaskView = ReturnType<typeof toTaskView>;
+export type StatusView = ReturnType<typeof toStatusView>;
 
 /** `running`: somebody works on it. `stopped`: something is left to do, and nobody is at it. */
 export type RunState = 'running' | 'stopping' | 'paused' | 'stopped' | 'complete' | 'failed';
-
-export interface StatusView {
-  readonly feature: string;
-  readonly runState: RunState;
-  readonly error: string | undefined;
-  readonly mode: string | undefined;
-  readonly orchestrator: OrchestratorRecord | undefined;
-  readonly currentLevel: number;
-  readonly progress: Progress;
-  readonly elapsedMs: number | undefined;
-  readonly remainingMs: number | undefined;
-  readonly levels: readonly LevelView[];
-  readonly workers: readonly WorkerView[];
-  readonly tasks: readonly TaskView[];
-  readonly attention: readonly AttentionLine[];
-}
 
 interface Seen {
   readonly state: FleetState;
@@ -78,7 +22,7 @@ interface Seen {
   readonly now: Date;
 }
 
-export function toStatusView(seen: Seen): StatusView {
+export function toStatusView(seen: Seen) {
   const { state, orchestrator, now } = seen;
   const tasks = toTaskViews(seen);
   const progress = countTasks(tasks);
@@ -129,9 +73,15 @@ function toTaskViews({ state, graph, now }: Seen): TaskView[] {
   return views.toSorted((one, other) => (one.level ?? Infinity) - (other.level ?? Infinity) || 0);
 }
 
-function toTaskView(task: TaskState, known: Pick<TaskView, 'id' | 'title' | 'level'>, now: Date): TaskView {
+interface KnownTask {
+  readonly id: string;
+  readonly title: string;
+  readonly level: number | undefined;
+}
+
+function toTaskView(task: TaskState, known: KnownTask, now: Date) {
   const began = timeOf(task.started_at) ?? timeOf(task.claimed_at);
-  const isActive = isRunning(task.status);
+  const isActive = ACTIVE.has(task.status);
   const nextRetry = task.status === 'waiting_retry' ? timeOf(task.next_retry_at) : undefined;
   const hasRun = isActive || task.status === 'complete' || task.status === 'blocked';
   return {
@@ -140,6 +90,7 @@ function toTaskView(task: TaskState, known: Pick<TaskView, 'id' | 'title' | 'lev
     worker: task.worker_id ?? undefined,
     // `retry_count` counts failures: the attempt that goes on, or went well, comes on top.
     attempts: task.retry_count + (hasRun ? 1 : 0),
+    /** So far, if somebody is at it. */
     durationMs:
       isActive && began !== undefined ? Math.max(0, now.getTime() - began) : (task.duration_ms ?? undefined),
     retryInMs: nextRetry === undefined ? undefined : Math.max(0, nextRetry - now.getTime()),
@@ -149,14 +100,16 @@ function toTaskView(task: TaskState, known: Pick<TaskView, 'id' | 'title' | 'lev
   };
 }
 
-function toWorkerView(worker: WorkerState, { state, orchestrator, now }: Seen): WorkerView {
+function toWorkerView(worker: WorkerState, { state, orchestrator, now }: Seen) {
   const isAlive = orchestrator !== undefined;
   const task = worker.current_task ?? undefined;
   const began = task === undefined ? undefined : timeOf(state.tasks[task]?.started_at);
   return {
     worker: worker.worker_id,
+    /** As the state has it, but never alive without an orchestrator. */
     status: !isAlive && ALIVE.has(worker.status) ? 'gone' : worker.status,
     task: isAlive ? task : undefined,
+    /** How long it has been at its task. */
     busyMs: isAlive && began !== undefined ? Math.max(0, now.getTime() - began) : undefined,
     completed: worker.tasks_completed,
     restarts: worker.restarts,
@@ -176,7 +129,7 @@ const ALIVE: ReadonlySet<string> = new Set([
   'stopping',
 ]);
 
-function toLevelViews({ state, graph }: Seen, tasks: readonly TaskView[]): LevelView[] {
+function toLevelViews({ state, graph }: Seen, tasks: readonly TaskView[]) {
   const numbers = new Set([
     ...Object.keys(state.levels).map(Number),
     ...tasks.flatMap(({ level }) => (level === undefined ? [] : [level])),
@@ -196,15 +149,12 @@ function toLevelViews({ state, graph }: Seen, tasks: readonly TaskView[]): Level
     });
 }
 
-function isRunning(status: TaskStatus): boolean {
-  return status === 'claimed' || status === 'in_progress' || status === 'verifying';
-}
-
-function countTasks(tasks: readonly TaskView[]): Progress {
+/** What the statuses come down to for somebody who watches. */
+function countTasks(tasks: readonly TaskView[]) {
   const count = (holds: (status: TaskStatus) => boolean): number =>
     tasks.filter(({ status }) => holds(status)).length;
   const complete = count((status) => status === 'complete');
-  const running = count(isRunning);
+  const running = count((status) => ACTIVE.has(status));
   const failed = count((status) => status === 'failed');
   const blocked = count((status) => status === 'blocked');
   return {
