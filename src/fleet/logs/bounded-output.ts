@@ -1,16 +1,10 @@
 import { closeSync, writeSync } from 'node:fs';
 
-/** Where the output of one attempt goes. */
-export interface OutputSink {
-  write(bytes: Uint8Array): void;
-  close(): void;
-}
-
 /**
  * Writes a stream to an open file as it comes, up to half of the limit; of the rest the end is kept and written at the
  * close, after a note of what is missing between.
  */
-export class BoundedOutput implements OutputSink {
+export class BoundedOutput {
   readonly #file: number;
   readonly #headBytes: number;
   readonly #tailBytes: number;
@@ -58,17 +52,14 @@ export class BoundedOutput implements OutputSink {
       const end = Buffer.concat(this.#tail);
       const shown = end.subarray(Math.max(0, end.length - this.#tailBytes));
       const missing = this.#total - this.#written - shown.length;
-      if (missing > 0) this.#note(`[… ${missing} bytes cut …]`);
+      const lineEnd = this.#lastByte === 0x0a ? '' : '\n';
+      if (missing > 0) this.#put(Buffer.from(`${lineEnd}[… ${missing} bytes cut …]\n`));
       if (shown.length > 0) this.#put(shown);
       if (this.#lastByte !== 0x0a) this.#put(Buffer.from('\n'));
     } finally {
       closeSync(this.#file);
       this.#tail = [];
     }
-  }
-
-  #note(text: string): void {
-    this.#put(Buffer.from(`${this.#lastByte === 0x0a ? '' : '\n'}${text}\n`));
   }
 
   #put(bytes: Uint8Array): void {

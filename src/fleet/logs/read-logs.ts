@@ -1,7 +1,6 @@
 import { open, readdir, stat, type FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FleetPaths } from '../names.ts';
+import { workerLogFile, type FleetPaths } from '../names.ts';
 import { endOfLines, linesBackward, linesForward } from './file-lines.ts';
 import { matchesFilter, timeOf, type LogFilter } from './log-filter.ts';
 import { parseLogLine, type LogLine } from './log-line.ts';
@@ -32,10 +31,13 @@ export async function* readLogs(paths: FleetPaths, wish: LogWish): AsyncGenerato
   try {
     const workers = await listWorkerLogs(paths.workerLogs, wish.worker);
     for (const worker of workers) {
-      const position = await openLog(logFile(paths, worker));
+      const position = await openLog(workerLogFile(paths, worker));
       if (position !== undefined) positions.set(worker, position);
     }
-    const kept = workers.map((worker) => ({ path: logFile(paths, worker), newest: positions.get(worker) }));
+    const kept = workers.map((worker) => ({
+      path: workerLogFile(paths, worker),
+      newest: positions.get(worker),
+    }));
     if (wish.tail === Infinity) yield* mergeByTime(kept.map((log) => readWhole(log, wish)));
     else yield* await readTails(kept, wish);
     while (wish.follow === true && (await pause(wish.signal))) {
@@ -44,10 +46,6 @@ export async function* readLogs(paths: FleetPaths, wish: LogWish): AsyncGenerato
   } finally {
     for (const { file } of positions.values()) await file.close();
   }
-}
-
-function logFile(paths: FleetPaths, worker: number): string {
-  return join(paths.workerLogs, `worker-${worker}.jsonl`);
 }
 
 /** Numbers of the workers that have a log, or had one before it was rotated. */
@@ -62,12 +60,12 @@ async function listWorkerLogs(folder: string, only: number | undefined): Promise
     .toSorted((one, other) => one - other);
 }
 
-/** At its end. Undefined when there is no such file. */
-async function openLog(path: string): Promise<Position | undefined> {
+/** Undefined when there is no such file. */
+async function openLog(path: string, at: 'start' | 'end' = 'end'): Promise<Position | undefined> {
   const file = await open(path).catch(() => undefined);
   if (file === undefined) return undefined;
   const { size, ino } = await file.stat();
-  return { file, inode: ino, offset: await endOfLines(file, size) };
+  return { file, inode: ino, offset: at === 'start' ? 0 : await endOfLines(file, size) };
 }
 
 /** The log of one worker: what is being written, at its end, and perhaps one before it. */
@@ -157,26 +155,20 @@ async function readNews(
 ): Promise<LogLine[]> {
   const found: LogLine[] = [];
   for (const worker of await listWorkerLogs(paths.workerLogs, wish.worker)) {
-    const path = logFile(paths, worker);
+    const path = workerLogFile(paths, worker);
     const known = positions.get(worker);
     const inode = (await stat(path).catch(() => undefined))?.ino;
     const news = known === undefined ? [] : await readOn(known, wish);
     found.push(...news);
     // Rotated: first everything of the old one, which has its new name since before this look.
     if (inode === undefined || inode === known?.inode || news.length > 0) continue;
-    const file = await openFresh(path);
+    const file = await openLog(path, 'start');
     if (file === undefined) continue;
     positions.set(worker, file);
     await known?.file.close();
     found.push(...(await readOn(file, wish)));
   }
   return byTime(found);
-}
-
-async function openFresh(path: string): Promise<Position | undefined> {
-  const position = await openLog(path);
-  if (position !== undefined) position.offset = 0;
-  return position;
 }
 
 async function readOn(position: Position, wish: LogWish): Promise<LogLine[]> {

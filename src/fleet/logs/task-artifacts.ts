@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { taskFolder, type FleetPaths } from '../names.ts';
-import { BoundedOutput, type OutputSink } from './bounded-output.ts';
+import { BoundedOutput } from './bounded-output.ts';
 import type { LogLine } from './log-line.ts';
 import { appendLine } from './worker-log.ts';
 
@@ -49,7 +49,7 @@ export class TaskArtifacts {
   }
 
   /** Appends one attempt below a heading of its own; what comes in is on disk at once, apart from the end of a long one. */
-  openOutput(artifact: 'agent' | 'verification', heading: string): OutputSink {
+  openOutput(artifact: 'agent' | 'verification', heading: string): BoundedOutput {
     const file = openSync(this.#path(artifact), 'a+', 0o644);
     try {
       writeSync(file, `${endsOpen(file) ? '\n' : ''}==== ${heading.replaceAll(/\s+/g, ' ')} ====\n`);

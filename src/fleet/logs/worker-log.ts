@@ -50,26 +50,17 @@ export class WorkerLog {
   /** The line as it was written, for the log of the task; undefined below the level. */
   write(level: LogLevel, message: string, fields: LogFields = {}): LogLine | undefined {
     if (!isAtLeast(level, this.#level)) return undefined;
-    const { task_id, phase, event, data, duration_ms } = fields;
     const line: LogLine = {
       ts: this.#now().toISOString(),
       level,
       worker_id: this.#worker,
       feature: this.#feature,
       message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)} […]` : message,
-      ...(task_id === undefined ? {} : { task_id }),
-      ...(phase === undefined ? {} : { phase }),
-      ...(event === undefined ? {} : { event }),
-      ...(data === undefined ? {} : { data }),
-      ...(duration_ms === undefined ? {} : { duration_ms }),
+      ...fields,
     };
     appendLine(this.file, line);
     if (sizeOf(this.file) > this.#maxBytes) this.#rotate();
     return line;
-  }
-
-  debug(message: string, fields?: LogFields): LogLine | undefined {
-    return this.write('debug', message, fields);
   }
 
   info(message: string, fields?: LogFields): LogLine | undefined {
