@@ -6,7 +6,7 @@ import { findCommit, isAncestor, toRef } from './git/refs.ts';
 import { findCheckout, removeWorktree } from './git/worktrees.ts';
 import { featureBranch, requireFeatureName, taskFolder, type FleetPaths } from './names.ts';
 import { listFeatures } from './state/features.ts';
-import { requireNoOrchestrator, takeOrchestrator, type OrchestratorHold } from './state/orchestrator-lock.ts';
+import { requireNoOrchestrator, takeOrchestrator } from './state/orchestrator-lock.ts';
 import { StateStore } from './state/state-store.ts';
 
 export interface CleanUpWish {
@@ -64,21 +64,17 @@ export async function cleanUp(
   features: readonly FleetPaths[],
   wish: CleanUpWish,
 ): Promise<CleanUpResult> {
-  const holds: OrchestratorHold[] = [];
-  try {
-    // All or none: one that is being worked on refuses the rest, too.
-    for (const paths of features) holds.push(takeOrchestrator(paths, { mode: 'cleanup' }));
-    const removedCells = await parts.reclaim();
-    const plans: CleanUpPlan[] = [];
-    for (const paths of features) {
-      const plan = await planFeature(parts.git, paths, { ...wish, features });
-      await carryOut(parts.git, paths, plan);
-      plans.push(plan);
-    }
-    return { plans, removedCells };
-  } finally {
-    for (const hold of holds) hold.release();
+  using holds = new DisposableStack();
+  // All or none: one that is being worked on refuses the rest, too.
+  for (const paths of features) holds.use(takeOrchestrator(paths, { mode: 'cleanup' }));
+  const removedCells = await parts.reclaim();
+  const plans: CleanUpPlan[] = [];
+  for (const paths of features) {
+    const plan = await planFeature(parts.git, paths, { ...wish, features });
+    await carryOut(parts.git, paths, plan);
+    plans.push(plan);
   }
+  return { plans, removedCells };
 }
 
 interface Planned extends CleanUpWish {

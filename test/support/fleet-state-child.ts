@@ -22,7 +22,7 @@ if (work === 'count') {
   const hold = takeOrchestrator(paths, { mode: first });
   process.on('SIGTERM', () => {
     if (first === 'deaf') return;
-    hold.release();
+    hold[Symbol.dispose]();
     process.exit(0);
   });
   setInterval(() => {}, 1000);

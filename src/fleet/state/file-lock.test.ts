@@ -21,8 +21,8 @@ test('[FL-06] one at a time, also within a process', () => {
   expect(isFileLockHeld(path)).toBe(true);
   expect(tryHoldFileLock(path)).toBeUndefined();
   expect(() => withFileLock(path, () => 1, 10)).toThrow(expect.objectContaining({ code: 'FLEET_BUSY' }));
-  lock?.release();
-  lock?.release();
+  lock?.[Symbol.dispose]();
+  lock?.[Symbol.dispose]();
   expect(isFileLockHeld(path)).toBe(false);
   expect(withFileLock(path, () => 7)).toBe(7);
   expect(readdirSync(join(folder, 'deep'))).toEqual(['shop.lock']);
@@ -42,9 +42,9 @@ test('[FL-06] a lock on a file that was removed keeps nobody from the new one', 
   rmSync(path);
   const lock = tryHoldFileLock(path);
   expect(lock).toBeDefined();
-  old?.release();
+  old?.[Symbol.dispose]();
   expect(isFileLockHeld(path)).toBe(true);
-  lock?.release();
+  lock?.[Symbol.dispose]();
 });
 
 test('[FL-06] a file that is no lock is said to be none', () => {

@@ -8,32 +8,25 @@ const USUAL_WAIT_MS = 30_000;
 /** Others look whether a lock is held by holding it together for a moment. */
 const LOOK_MS = 1000;
 
-/** A lock that is held. The kernel lets go of it when this process ends, in whatever way. */
-export interface FileLock extends Disposable {
-  readonly path: string;
-  release(): void;
-}
-
 /**
  * Runs `work` while no other process holds the lock. An SQLite file, because its locks are the kernel's: none outlives its
  * process, so that nobody ever has to guess whether a lock is stale.
  */
 export function withFileLock<T>(path: string, work: () => T, waitMs = USUAL_WAIT_MS): T {
-  const lock = take(path, waitMs);
+  using lock = take(path, waitMs);
   if (lock === undefined) {
     throw new HotcellError('FLEET_BUSY', `${path} was held by another process for ${waitMs} ms`, {
       hint: 'Such locks are held for moments: look for a process of mahabharatha that is stopped or hangs, and end it.',
     });
   }
-  try {
-    return work();
-  } finally {
-    lock.release();
-  }
+  return work();
 }
 
-/** Holds the lock until it is released or this process ends; undefined when another one has it. */
-export function tryHoldFileLock(path: string): FileLock | undefined {
+/**
+ * Holds the lock until it is disposed of; undefined when another one has it. The kernel lets go of it when this process ends,
+ * in whatever way.
+ */
+export function tryHoldFileLock(path: string): Disposable | undefined {
   return take(path, LOOK_MS);
 }
 
@@ -55,14 +48,15 @@ export function isFileLockHeld(path: string): boolean {
   }
 }
 
-function take(path: string, waitMs: number): FileLock | undefined {
+function take(path: string, waitMs: number): Disposable | undefined {
   const deadline = Date.now() + waitMs;
   for (;;) {
     const before = requireFile(path);
     const db = open(path, Math.max(0, deadline - Date.now()));
     if (db === undefined) return undefined;
     // A lock on a file that was removed meanwhile keeps nobody out.
-    if (statSync(path, { throwIfNoEntry: false })?.ino === before) return toFileLock(path, db);
+    if (statSync(path, { throwIfNoEntry: false })?.ino === before)
+      return { [Symbol.dispose]: () => close(db) };
     db.close();
   }
 }
@@ -82,11 +76,8 @@ function open(path: string, waitMs: number): DatabaseSync | undefined {
   }
 }
 
-function toFileLock(path: string, db: DatabaseSync): FileLock {
-  const release = (): void => {
-    if (db.isOpen) db.close();
-  };
-  return { path, release, [Symbol.dispose]: release };
+function close(db: DatabaseSync): void {
+  if (db.isOpen) db.close();
 }
 
 /** Made with `wx`: closing a file that is there already would let go of every lock that this process has on it. */

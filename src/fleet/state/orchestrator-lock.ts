@@ -19,20 +19,19 @@ export type OrchestratorRecord = z.infer<typeof OrchestratorRecord>;
 /** The right to work on a feature. It ends with the process, if not before. */
 export interface OrchestratorHold extends Disposable {
   readonly record: OrchestratorRecord;
-  release(): void;
 }
 
 /** Throws FLEET_BUSY, with pid and start of the other, when a living process works on the feature. */
 export function takeOrchestrator(
   paths: FleetPaths,
-  about: { readonly mode?: string; readonly now?: Date } = {},
+  { mode }: { readonly mode?: string } = {},
 ): OrchestratorHold {
   const lock = tryHoldFileLock(paths.orchestratorLock);
   if (lock === undefined) throw toBusy(paths);
   const record: OrchestratorRecord = {
     pid: process.pid,
-    started_at: (about.now ?? new Date()).toISOString(),
-    mode: about.mode ?? null,
+    started_at: new Date().toISOString(),
+    mode: mode ?? null,
     host: hostname(),
     process_start: readProcessStart(process.pid) ?? null,
   };
@@ -40,14 +39,14 @@ export function takeOrchestrator(
   writeFileSync(draft, `${JSON.stringify(record, undefined, 2)}\n`, { mode: 0o644 });
   renameSync(draft, paths.orchestrator);
   let isHeld = true;
-  const release = (): void => {
+  const letGo = (): void => {
     if (!isHeld) return;
     isHeld = false;
     // While it is still held: afterwards it could be the record of the next one.
     rmSync(paths.orchestrator, { force: true });
-    lock.release();
+    lock[Symbol.dispose]();
   };
-  return { record, release, [Symbol.dispose]: release };
+  return { record, [Symbol.dispose]: letGo };
 }
 
 /** The process that works on the feature now; what a dead one left behind does not count. */
