@@ -50,12 +50,12 @@ export function addFleetStatusCommand(fleet: Command, { terminal, outcome }: Com
         outcome.exitCode = await watchStatus(open, wish, terminal);
         return;
       }
-      const [{ FleetWatcher }, { renderStatus }, { toStatusJson }] = await Promise.all([
+      const [{ watchFleet }, { renderStatus }, { toStatusJson }] = await Promise.all([
         import('../fleet/look-at-fleet.ts'),
         import('../fleet/render-status.ts'),
         import('../../fleet/status/status-json.ts'),
       ]);
-      const { state, view } = await new FleetWatcher(open).look();
+      const { state, view } = await watchFleet(open)();
       if (options.json === true) terminal.json(toStatusJson(state, view));
       else for (const line of renderStatus(view, options, terminal.paint)) terminal.line(line);
     });

@@ -10,25 +10,18 @@ export interface Look {
   readonly view: StatusView;
 }
 
-/** Reads everything that `status` shows. The graph is read once: a run does not change it. */
-export class FleetWatcher {
-  readonly #open: OpenFeature;
-  #graph: Promise<TaskGraph | undefined> | undefined;
-
-  constructor(open: OpenFeature) {
-    this.#open = open;
-  }
-
-  async look(): Promise<Look> {
-    const { store, paths } = this.#open;
+/** Reads everything that `status` shows, at each call. The graph is read once: a run does not change it. */
+export function watchFleet({ store, paths }: OpenFeature): () => Promise<Look> {
+  let graph: Promise<TaskGraph | undefined> | undefined;
+  return async () => {
     // Before the state: one that ends in between has written everything that the state then has.
     const orchestrator = findOrchestrator(paths);
     const state = store.require();
-    this.#graph ??= readGraph(paths.root, paths.feature, state.task_graph ?? undefined)
-      .then(({ graph }) => graph)
+    graph ??= readGraph(paths.root, paths.feature, state.task_graph ?? undefined)
+      .then((read) => read.graph)
       // Titles and estimates are missing then, nothing else.
       .catch(() => undefined);
-    const view = toStatusView({ state, graph: await this.#graph, orchestrator, now: new Date() });
+    const view = toStatusView({ state, graph: await graph, orchestrator, now: new Date() });
     return { state, view };
-  }
+  };
 }

@@ -5,7 +5,7 @@ import { EXIT_CODES } from '../exit-codes.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import type { Terminal } from '../terminal.ts';
 import { LiveScreen } from './live-screen.ts';
-import { FleetWatcher, type Look } from './look-at-fleet.ts';
+import { watchFleet, type Look } from './look-at-fleet.ts';
 import type { OpenFeature } from './open-feature.ts';
 import { renderStatus, type StatusSections } from './render-status.ts';
 import { describeChanges } from './status-changes.ts';
@@ -19,17 +19,19 @@ interface WatchWish {
 /** Until the run ends or the user has seen enough. Returns the exit code. */
 export async function watchStatus(open: OpenFeature, wish: WatchWish, terminal: Terminal): Promise<number> {
   using stop = listenForStop(terminal);
-  const watcher = new FleetWatcher(open);
+  const look = watchFleet(open);
   const render = (view: StatusView): string[] => renderStatus(view, wish.sections, terminal.paint);
-  let last = await watcher.look();
+  let last = await look();
   {
-    using output = makeOutput(terminal, wish, render);
-    output.show(last, undefined);
+    using screen = isLive(terminal, wish) ? new LiveScreen(terminal) : undefined;
+    const tell = wish.json ? toJsonLines(terminal) : toLines(terminal, render);
+    const show = screen === undefined ? tell : ({ view }: Look) => screen.show(render(view));
+    show(last);
     let wasRunning = isRunning(last);
     while (last.view.runState !== 'complete') {
       if (!(await pause(wish.intervalMs, stop.signal))) return stop.exitCode() ?? EXIT_CODES.done;
-      const now = await watcher.look();
-      output.show(now, last);
+      const now = await look();
+      show(now);
       last = now;
       if (wasRunning && !isRunning(now)) break;
       wasRunning = isRunning(now);
@@ -40,39 +42,24 @@ export async function watchStatus(open: OpenFeature, wish: WatchWish, terminal: 
   return last.view.runState === 'complete' ? EXIT_CODES.done : EXIT_CODES.fleet;
 }
 
-interface Output extends Disposable {
-  show(now: Look, before: Look | undefined): void;
-}
-
-function makeOutput(terminal: Terminal, wish: WatchWish, render: (view: StatusView) => string[]): Output {
-  if (wish.json) return makeJsonLines(terminal);
-  if (isLive(terminal, wish)) {
-    const screen = new LiveScreen(terminal);
-    return {
-      show: ({ view }) => screen.show(render(view)),
-      [Symbol.dispose]: () => screen[Symbol.dispose](),
-    };
-  }
-  return {
-    show: ({ view }, before) => {
-      const lines = before === undefined ? render(view) : describeChanges(before.view, view).map(stamp);
-      for (const line of lines) terminal.line(line);
-    },
-    [Symbol.dispose]() {},
+/** All of it once, and then every change. */
+function toLines(terminal: Terminal, render: (view: StatusView) => string[]): (now: Look) => void {
+  let before: StatusView | undefined;
+  return ({ view }) => {
+    const lines = before === undefined ? render(view) : describeChanges(before, view).map(stamp);
+    for (const line of lines) terminal.line(line);
+    before = view;
   };
 }
 
 /** One object a line, whenever something but the time has changed. */
-function makeJsonLines(terminal: Terminal): Output {
+function toJsonLines(terminal: Terminal): (now: Look) => void {
   let told = '';
-  return {
-    show: ({ state, view }) => {
-      const object = toStatusJson(state, view);
-      const words = JSON.stringify({ ...object, elapsed_ms: null, estimated_remaining_ms: null });
-      if (words !== told) terminal.line(JSON.stringify(object));
-      told = words;
-    },
-    [Symbol.dispose]() {},
+  return ({ state, view }) => {
+    const object = toStatusJson(state, view);
+    const words = JSON.stringify({ ...object, elapsed_ms: null, estimated_remaining_ms: null });
+    if (words !== told) terminal.line(JSON.stringify(object));
+    told = words;
   };
 }
 
