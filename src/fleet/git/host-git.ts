@@ -1,22 +1,16 @@
 import { realpath } from 'node:fs/promises';
 import { HotcellError } from '../../core/errors.ts';
 import type { Environment } from '../fleet-machine.ts';
-import { runProgram } from './run-program.ts';
+import { runProgram, type ProgramOptions, type ProgramResult } from './run-program.ts';
 
 export type Settings = Readonly<Record<string, string>>;
 
-export interface GitOptions {
-  readonly cwd?: string;
-  readonly input?: Uint8Array | string;
-  readonly inputFile?: string;
-  /** Beside the reduced environment of every call. */
-  readonly env?: Readonly<Record<string, string>>;
+/** `env` is beside the reduced environment of every call. */
+export interface GitOptions extends Partial<ProgramOptions> {
   /** Configuration for this call alone; wins over everything the user has set. */
   readonly settings?: Settings;
-  readonly limitBytes?: number;
   /** More than the limit is cut off, instead of being an error. */
   readonly cut?: true;
-  readonly timeoutMs?: number;
 }
 
 export interface GitResult {
@@ -123,7 +117,7 @@ export class HostGit {
 
   /** How many bytes a call prints, none of which is kept. */
   async count(args: readonly string[], options: GitOptions = {}): Promise<number> {
-    const { code, stdoutBytes, stderr } = await this.#spawn(args, options, true);
+    const { code, stdoutBytes, stderr } = await this.#spawn(args, { ...options, discard: true });
     if (code !== 0) throw gitFailed(args, { code, stderr });
     return stdoutBytes;
   }
@@ -136,17 +130,14 @@ export class HostGit {
 
   async #spawn(
     args: readonly string[],
-    options: GitOptions,
-    discard = false,
-  ): Promise<{ code: number; stdout: Buffer; stdoutBytes: number; stderr: string }> {
-    const { cwd = this.root, env, settings, limitBytes = OUTPUT_BYTES, timeoutMs = TIMEOUT_MS } = options;
+    { settings, cut, env, ...options }: GitOptions,
+  ): Promise<ProgramResult> {
+    const { limitBytes = OUTPUT_BYTES, timeoutMs = TIMEOUT_MS } = options;
     const result = await runProgram(['git', ...args], {
-      cwd,
+      cwd: this.root,
+      ...options,
       env: { ...this.env, ...ALWAYS, ...toVariables({ ...SETTINGS, ...settings }), ...env },
-      ...(options.input === undefined ? {} : { input: options.input }),
-      ...(options.inputFile === undefined ? {} : { inputFile: options.inputFile }),
       limitBytes,
-      discard,
       timeoutMs,
     }).catch((error: unknown) => {
       throw new HotcellError('DRIVER_UNAVAILABLE', 'git could not be started', {
@@ -154,7 +145,7 @@ export class HostGit {
         cause: error,
       });
     });
-    if (result.ended === 'limit' && options.cut === true) return { ...result, code: 0 };
+    if (result.ended === 'limit' && cut === true) return { ...result, code: 0 };
     if (result.ended === undefined) return result;
     throw new HotcellError(
       'FLEET_GIT',
