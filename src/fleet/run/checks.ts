@@ -33,49 +33,39 @@ export async function runChecks(parts: ChecksParts): Promise<CheckResult[]> {
   await using place = await parts.openPlace();
   let isOver = false;
   for (const check of parts.checks) {
-    const result: CheckResult = isOver ? toSkipped(check) : await runCheck(place, check, parts.signal);
+    const result: CheckResult = {
+      check: check.name,
+      required: check.required,
+      ...(isOver ? SKIPPED : await runCheck(place, check, parts.signal)),
+    };
     results.push(result);
     parts.onResult(result);
     isOver ||= result.required && result.result !== 'pass';
     await mkdir(parts.folder, { recursive: true });
-    await writeFile(
-      join(parts.folder, `${check.name}.json`),
-      `${JSON.stringify(toFile(result, { commit: parts.commit, command: check.command }), undefined, 2)}\n`,
-    );
+    // In files they have the name that the configuration has for them.
+    const { check: gate, ...rest } = result;
+    const record = { gate, ...rest, commit: parts.commit, command: check.command };
+    await writeFile(join(parts.folder, `${gate}.json`), `${JSON.stringify(record, undefined, 2)}\n`);
   }
   return results;
 }
 
-/** In files they have the name that the configuration has for them. */
-function toFile({ check, ...result }: CheckResult, more: object): object {
-  return { gate: check, ...result, ...more };
-}
+type Ran = Omit<CheckResult, 'check' | 'required'>;
 
-async function runCheck(place: Place, check: QualityCheck, signal: AbortSignal): Promise<CheckResult> {
+const SKIPPED: Ran = { result: 'skip', exitCode: null, output: '', durationMs: 0 };
+
+async function runCheck(place: Place, check: QualityCheck, signal: AbortSignal): Promise<Ran> {
   const started = performance.now();
-  const about = { check: check.name, required: check.required };
   const request = { argv: ['bash', '-c'], env: {}, verbatim: { argv: [check.command], env: {} } } as const;
   try {
     const run = await place.run(request, { timeMs: check.timeout * 1000, signal });
     return {
-      ...about,
       result: run.reason === 'timeout' ? 'timeout' : run.code === 0 ? 'pass' : 'fail',
       exitCode: run.code,
       output: `${run.stdout}\n${run.stderr}`.trim().slice(-WORDS_KEPT),
       durationMs: Math.round(performance.now() - started),
     };
   } catch (error) {
-    return { ...about, result: 'error', exitCode: null, output: messageOf(error), durationMs: 0 };
+    return { ...SKIPPED, result: 'error', output: messageOf(error) };
   }
-}
-
-function toSkipped(check: QualityCheck): CheckResult {
-  return {
-    check: check.name,
-    required: check.required,
-    result: 'skip',
-    exitCode: null,
-    output: '',
-    durationMs: 0,
-  };
 }
