@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { PIP_INSTALL } from '../../cells/pip-install.ts';
+import type { FleetConfig } from '../fleet-config.ts';
 import { readPlainFile } from './plain-file.ts';
 import { parseJson } from '../../lib/parse-json.ts';
 
@@ -22,10 +23,7 @@ const MOST_MANIFEST_BYTES = 64 * 1024 * 1024;
 const NPM_INSTALL = 'npm install --no-package-lock --no-audit --no-fund';
 const NPM_CI = 'npm ci --no-audit --no-fund';
 
-export interface SetupWish {
-  readonly setup: 'auto' | 'none';
-  readonly setup_command?: string | undefined;
-}
+export type SetupWish = Pick<FleetConfig['worktree'], 'setup' | 'setup_command'>;
 
 export interface SetupFacts {
   /** What there is of `MANIFESTS`, by name. */
