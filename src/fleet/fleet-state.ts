@@ -42,19 +42,19 @@ export const TaskState = z.looseObject({
 });
 export type TaskState = z.infer<typeof TaskState>;
 
+const WORKING_STATUSES = ['initializing', 'ready', 'running', 'idle', 'checkpointing'] as const;
 const WORKER_STATUSES = [
-  'initializing',
-  'ready',
-  'running',
-  'idle',
-  'checkpointing',
+  ...WORKING_STATUSES,
   'stopping',
   'stopped',
   'crashed',
   'blocked',
   'stalled',
 ] as const;
-export type WorkerStatus = (typeof WORKER_STATUSES)[number];
+/** Does tasks, or soon will. */
+export const WORKING: ReadonlySet<string> = new Set(WORKING_STATUSES);
+/** Has a cell, unless somebody is dead who said so. */
+export const AWAKE: ReadonlySet<string> = new Set([...WORKING_STATUSES, 'stopping']);
 
 export const WorkerState = z.looseObject({
   worker_id: z.int(),
@@ -99,7 +99,6 @@ const MergeDetails = z.looseObject({
   /** What a person does next, line by line. */
   instructions: z.array(z.string()).optional(),
 });
-export type MergeDetails = z.infer<typeof MergeDetails>;
 
 export const LevelState = z.looseObject({
   status: z.enum(LEVEL_STATUSES),

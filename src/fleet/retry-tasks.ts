@@ -1,9 +1,9 @@
 import { HotcellError } from '../core/errors.ts';
 import type { FleetState, TaskState, TaskStatus } from './fleet-state.ts';
+import { ENDED_BADLY } from './run/schedule.ts';
 import { appendEvent, type StateStore } from './state/state-store.ts';
 
 const RETRYABLE: ReadonlySet<TaskStatus> = new Set(['failed', 'blocked', 'paused', 'waiting_retry']);
-const ENDED_BADLY: ReadonlySet<TaskStatus> = new Set(['failed', 'blocked']);
 
 export interface RetryWish {
   /** One of them; otherwise all that failed or are blocked. */

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HotcellError, toCancelError } from '../core/errors.ts';
+import { AWAKE } from './fleet-state.ts';
 import type { FleetPaths } from './names.ts';
 import { requeueActive } from './run/board.ts';
 import { isFileLockHeld } from './state/file-lock.ts';
@@ -88,7 +89,7 @@ function signalProcess({ pid, host }: OrchestratorRecord, name: 'SIGKILL' | 'SIG
 function settleState(store: StateStore, time: string): string[] {
   return store.update((state) => {
     const requeued = requeueActive(state, time);
-    const awake = Object.values(state.workers).filter(({ status }) => !QUIET.has(status));
+    const awake = Object.values(state.workers).filter(({ status }) => AWAKE.has(status));
     for (const worker of awake) Object.assign(worker, { status: 'stopped', current_task: null });
     for (const worker of Object.values(state.workers)) {
       if (worker.stop_requested !== undefined) worker.stop_requested = false;
@@ -101,8 +102,6 @@ function settleState(store: StateStore, time: string): string[] {
     return requeued;
   });
 }
-
-const QUIET: ReadonlySet<string> = new Set(['stopped', 'crashed', 'blocked', 'stalled']);
 
 /** Asks a living orchestrator to end one worker; resolves with true when that is done, with false when it takes longer. */
 export async function stopWorker(
@@ -133,7 +132,7 @@ export async function stopWorker(
   const deadline = Date.now() + wish.timeoutMs;
   while (Date.now() < deadline) {
     const status = store.read()?.workers[String(worker)]?.status;
-    if (status === undefined || QUIET.has(status)) return true;
+    if (status === undefined || !AWAKE.has(status)) return true;
     if (findOrchestrator(paths) === undefined) return true;
     await sleep(LOOK_EVERY_MS, undefined, { signal: wish.signal }).catch(() => {
       throw toCancelError(wish.signal);

@@ -6,7 +6,7 @@ export const ACTIVE: ReadonlySet<TaskState['status']> = new Set(['claimed', 'in_
 /** Waits for somebody to take it. */
 const WAITING: ReadonlySet<TaskState['status']> = new Set(['todo', 'pending', 'paused']);
 /** Waits for a person. */
-const ENDED_BADLY: ReadonlySet<TaskState['status']> = new Set(['failed', 'blocked']);
+export const ENDED_BADLY: ReadonlySet<TaskState['status']> = new Set(['failed', 'blocked']);
 
 export function levelsOf(graph: Pick<TaskGraph, 'tasks'>): number[] {
   return [...new Set(graph.tasks.map(({ level }) => level))].toSorted((a, b) => a - b);

@@ -1,3 +1,4 @@
+import { WORKING } from '../fleet-state.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import type { TaskView, WorkerView } from './status-view.ts';
 
@@ -40,8 +41,6 @@ export function estimateRemainingMs({ tasks, graph, workers }: Known): number | 
   }
   return Math.round(total);
 }
-
-const WORKING: ReadonlySet<string> = new Set(['initializing', 'ready', 'running', 'idle', 'checkpointing']);
 
 function mean(values: readonly number[]): number | undefined {
   return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0) / values.length;

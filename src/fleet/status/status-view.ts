@@ -1,4 +1,4 @@
-import type { FleetState, TaskState, TaskStatus, WorkerState } from '../fleet-state.ts';
+import { AWAKE, type FleetState, type TaskState, type TaskStatus, type WorkerState } from '../fleet-state.ts';
 import { ACTIVE } from '../run/schedule.ts';
 import type { OrchestratorRecord } from '../state/orchestrator-lock.ts';
 import type { TaskGraph } from '../task-graph.ts';
@@ -107,7 +107,7 @@ function toWorkerView(worker: WorkerState, { state, orchestrator, now }: Seen) {
   return {
     worker: worker.worker_id,
     /** As the state has it, but never alive without an orchestrator. */
-    status: !isAlive && ALIVE.has(worker.status) ? 'gone' : worker.status,
+    status: !isAlive && AWAKE.has(worker.status) ? 'gone' : worker.status,
     task: isAlive ? task : undefined,
     /** How long it has been at its task. */
     busyMs: isAlive && began !== undefined ? Math.max(0, now.getTime() - began) : undefined,
@@ -118,16 +118,6 @@ function toWorkerView(worker: WorkerState, { state, orchestrator, now }: Seen) {
     error: worker.error ?? undefined,
   };
 }
-
-/** Claims of somebody who is dead. */
-const ALIVE: ReadonlySet<string> = new Set([
-  'initializing',
-  'ready',
-  'running',
-  'idle',
-  'checkpointing',
-  'stopping',
-]);
 
 function toLevelViews({ state, graph }: Seen, tasks: readonly TaskView[]) {
   const numbers = new Set([
