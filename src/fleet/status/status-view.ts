@@ -8,7 +8,7 @@ import { estimateRemainingMs } from './estimate.ts';
 export type Progress = ReturnType<typeof countTasks>;
 export type LevelView = ReturnType<typeof toLevelViews>[number];
 export type WorkerView = ReturnType<typeof toWorkerView>;
-export type TaskView = ReturnType<typeof toTaskView>;
+export type TaskView = ReturnType<typeof toTaskViews>[number];
 export type StatusView = ReturnType<typeof toStatusView>;
 
 /** `running`: somebody works on it. `stopped`: something is left to do, and nobody is at it. */
@@ -62,30 +62,23 @@ function toRunState(state: FleetState, progress: Progress, isAlive: boolean): Ru
 }
 
 /** Those of the graph in its order, then what only the state has. */
-function toTaskViews({ state, graph, now }: Seen): TaskView[] {
+function toTaskViews({ state, graph, now }: Seen) {
   const planned = new Map((graph?.tasks ?? []).map((task) => [task.id, task]));
   const ids = [...planned.keys(), ...Object.keys(state.tasks).filter((id) => !planned.has(id))];
   const views = ids.map((id) => {
     const task: TaskState = state.tasks[id] ?? { status: 'pending', retry_count: 0 };
     const { title, level } = planned.get(id) ?? {};
-    return toTaskView(task, { id, title: title ?? '', level: task.level ?? level }, now);
+    return { id, title: title ?? '', level: task.level ?? level, ...toTaskFacts(task, now) };
   });
   return views.toSorted((one, other) => (one.level ?? Infinity) - (other.level ?? Infinity) || 0);
 }
 
-interface KnownTask {
-  readonly id: string;
-  readonly title: string;
-  readonly level: number | undefined;
-}
-
-function toTaskView(task: TaskState, known: KnownTask, now: Date) {
+function toTaskFacts(task: TaskState, now: Date) {
   const began = timeOf(task.started_at) ?? timeOf(task.claimed_at);
   const isActive = ACTIVE.has(task.status);
   const nextRetry = task.status === 'waiting_retry' ? timeOf(task.next_retry_at) : undefined;
   const hasRun = isActive || task.status === 'complete' || task.status === 'blocked';
   return {
-    ...known,
     status: task.status,
     worker: task.worker_id ?? undefined,
     // `retry_count` counts failures: the attempt that goes on, or went well, comes on top.
