@@ -82,14 +82,13 @@ async function putAside({ place, task, artifacts, log }: Attempt): Promise<void>
 
 /** Agent, verification, commit. */
 async function perform(attempt: Attempt): Promise<AttemptResult> {
-  const { task, artifacts } = attempt;
-  const note = (message: string, fields: LogFields): void =>
-    artifacts.record(attempt.log.info(message, { task_id: task.id, ...fields }));
-  note(`the agent begins with ${task.id}: ${task.title}`, { phase: 'execute', event: 'agent_started' });
+  const { task } = attempt;
+  const begun = `the agent begins with ${task.id}: ${task.title}`;
+  note(attempt, begun, { phase: 'execute', event: 'agent_started' });
   const started = performance.now();
   const agent = await withOutput(attempt, 'agent', (onOutput) => attempt.agent.run(attempt, onOutput));
   const words = lastWords(agent);
-  note(`the agent ended with ${agent.code}`, {
+  note(attempt, `the agent ended with ${agent.code}`, {
     phase: 'execute',
     event: 'agent_ended',
     duration_ms: Math.round(performance.now() - started),
@@ -110,9 +109,13 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
   }
 
   attempt.board.verifying(task.id);
-  const problem = await verify(attempt, note);
+  const problem = await verify(attempt);
   if (problem !== undefined) return problem;
-  return commit(attempt, note);
+  return commit(attempt);
+}
+
+function note({ artifacts, log, task }: Attempt, message: string, fields: LogFields): void {
+  artifacts.record(log.info(message, { task_id: task.id, ...fields }));
 }
 
 async function withOutput(
@@ -128,10 +131,7 @@ async function withOutput(
   }
 }
 
-async function verify(
-  attempt: Attempt,
-  note: (message: string, fields: LogFields) => void,
-): Promise<AttemptResult | undefined> {
+async function verify(attempt: Attempt): Promise<AttemptResult | undefined> {
   const { place, task, signal } = attempt;
   if (task.verification === undefined) return undefined;
   const { command, timeout_seconds: seconds } = task.verification;
@@ -143,7 +143,7 @@ async function verify(
   );
   if (result.reason === 'cancelled') return { kind: 'stopped' };
   const passed = result.code === 0;
-  note(passed ? 'the verification passed' : `the verification failed with ${result.code}`, {
+  note(attempt, passed ? 'the verification passed' : `the verification failed with ${result.code}`, {
     phase: 'verify',
     event: passed ? 'verification_passed' : 'verification_failed',
     data: { exit_code: result.code },
@@ -153,10 +153,7 @@ async function verify(
   return { kind: 'failed', code: 1, error: `the verification ${how}: ${lastWords(result)}` };
 }
 
-async function commit(
-  attempt: Attempt,
-  note: (message: string, fields: LogFields) => void,
-): Promise<AttemptResult> {
+async function commit(attempt: Attempt): Promise<AttemptResult> {
   const { place, task, config, artifacts } = attempt;
   const { git } = place;
   const from = await git.head();
@@ -177,7 +174,7 @@ async function commit(
     attempt.board.willComplete(task.id, done);
   });
   // The branch has it: nothing from here on can make the task fail.
-  note(`committed ${done.commit.slice(0, 12)}, files changed: ${done.files.length}`, {
+  note(attempt, `committed ${done.commit.slice(0, 12)}, files changed: ${done.files.length}`, {
     phase: 'commit',
     event: 'task_committed',
     data: { commit: done.commit, files: done.files.length },
