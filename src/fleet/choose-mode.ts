@@ -1,5 +1,5 @@
 import { HotcellError } from '../core/errors.ts';
-import { PLAIN_MODE, type FleetMode } from './fleet-site.ts';
+import { PLAIN_MODE, type FleetMode, type FleetSite } from './fleet-site.ts';
 
 /** Whether cells can be made in one way. */
 export type Candidate =
@@ -14,11 +14,8 @@ export interface ModeWish<Name extends string> {
   readonly look: (driver: Name) => Promise<Candidate>;
 }
 
-export interface ChosenMode<Name extends string> {
-  readonly mode: FleetMode;
+export interface ChosenMode<Name extends string> extends Pick<FleetSite, 'mode' | 'reason'> {
   readonly driver: Name;
-  /** For people. */
-  readonly reason: string;
 }
 
 /**

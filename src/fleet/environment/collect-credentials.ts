@@ -98,11 +98,7 @@ function toKey(what: string, value: string, from: string): Key {
   return { what, hint: `What ${from} has as ${what} holds characters that are in no key.` };
 }
 
-interface Oauth {
-  readonly files: readonly CredentialFile[];
-  readonly found: readonly string[];
-  readonly missing: readonly MissingCredential[];
-}
+type Oauth = Pick<CollectedCredentials, 'files' | 'found' | 'missing'>;
 
 const NOTHING: Oauth = { files: [], found: [], missing: [] };
 
