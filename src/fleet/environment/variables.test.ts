@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { describeDropped, filterEnvironment, workerVariables } from './variables.ts';
 
-const filter = (env: Record<string, string | undefined>, allow: string[] = [], credentials: string[] = []) =>
-  filterEnvironment(env, { allow, credentials });
+const filter = (env: Record<string, string | undefined>, allow: string[] = [], key = 'ANTHROPIC_API_KEY') =>
+  filterEnvironment(env, { environment: { allow }, credentials: { api_key_variable: key } });
 
 describe('the environment of workers', () => {
   test('[FL-10] is the usual variables, and the rest is dropped by name', () => {
@@ -68,7 +68,7 @@ describe('the environment of workers', () => {
     'CLAUDE_CODE_OAUTH_TOKEN',
     'MY_KEY_NAME',
   ])('[FL-10] never has %s, whatever is allowed', (name) => {
-    const filtered = filter({ [name]: 'x' }, ['*', name], ['MY_KEY_NAME']);
+    const filtered = filter({ [name]: 'x' }, ['*', name], 'MY_KEY_NAME');
     expect(filtered).toEqual({ kept: {}, dropped: [name] });
   });
 

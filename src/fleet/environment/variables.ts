@@ -1,4 +1,5 @@
 import { matchesStars } from '../../lib/match-stars.ts';
+import type { FleetConfig } from '../fleet-config.ts';
 import type { Environment } from '../fleet-machine.ts';
 
 /** What workers get of the caller's environment without being asked, by name or with `*`. */
@@ -140,10 +141,8 @@ const LONGEST_VALUE = 128 * 1024 - 512;
 const MOST_CHARACTERS = 512 * 1024;
 
 export interface EnvironmentWish {
-  /** Names, or patterns with `*`: more than the usual ones. */
-  readonly allow: readonly string[];
-  /** More credentials, which the agent gets in another way. */
-  readonly credentials: readonly string[];
+  readonly environment: Pick<FleetConfig['environment'], 'allow'>;
+  readonly credentials: Pick<FleetConfig['credentials'], 'api_key_variable'>;
 }
 
 export interface FilteredEnvironment {
@@ -158,7 +157,7 @@ export interface FilteredEnvironment {
  */
 export function filterEnvironment(
   env: Environment,
-  { allow, credentials }: EnvironmentWish,
+  { environment: { allow }, credentials: { api_key_variable: key } }: EnvironmentWish,
 ): FilteredEnvironment {
   const kept: [string, string][] = [];
   const dropped: string[] = [];
@@ -168,7 +167,7 @@ export function filterEnvironment(
     if (value === undefined) continue;
     const isKept =
       isAllowed(name, allow) &&
-      !isBlocked(name, credentials) &&
+      !isBlocked(name, key) &&
       canBePassed(name, value) &&
       characters + value.length <= MOST_CHARACTERS;
     if (isKept) {
@@ -185,9 +184,9 @@ function isAllowed(name: string, allow: readonly string[]): boolean {
 }
 
 /** SECURITY: proxies, for one, are read in capitals and in small letters. */
-function isBlocked(name: string, credentials: readonly string[]): boolean {
+function isBlocked(name: string, key: string): boolean {
   const capitals = name.toUpperCase();
-  return [...BLOCKED, ...CREDENTIALS, ...credentials].some((one) => matchesStars(one, capitals));
+  return [...BLOCKED, ...CREDENTIALS, key].some((one) => matchesStars(one, capitals));
 }
 
 function canBePassed(name: string, value: string): boolean {

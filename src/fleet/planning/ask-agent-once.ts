@@ -65,10 +65,7 @@ export async function askAgentOnce(
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
   try {
-    const { kept } = filterEnvironment(machine.env, {
-      allow: config.environment.allow,
-      credentials: [config.credentials.api_key_variable],
-    });
+    const { kept } = filterEnvironment(machine.env, config);
     await using place = await Place.open({
       site,
       config,

@@ -79,10 +79,7 @@ export async function runFleet(
   using hold = takeOrchestrator(paths);
   hooks.onNote(`feature ${paths.feature}, process ${hold.record.pid}`);
   const credentials = await requireCredentials(config, { ...machine, root: git.root }, hooks);
-  const { kept, dropped } = filterEnvironment(machine.env, {
-    allow: config.environment.allow,
-    credentials: [config.credentials.api_key_variable],
-  });
+  const { kept, dropped } = filterEnvironment(machine.env, config);
   const saying = describeDropped(dropped);
   if (saying !== undefined) hooks.onNote(saying);
   const site = await machine.openSite(config, toFleetWish(order, config), hooks);
