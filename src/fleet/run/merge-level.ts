@@ -13,8 +13,8 @@ export type MergedLevel =
   | {
       readonly kind: 'conflict';
       readonly branch: string;
-      readonly files: readonly string[];
-      readonly instructions: readonly string[];
+      readonly files: string[];
+      readonly instructions: string[];
     };
 
 /**
@@ -27,9 +27,11 @@ export async function mergeLevel(
 ): Promise<MergedLevel> {
   const into = featureBranch(feature);
   for (const { worker, branch } of await listWorkerBranches(git, feature)) {
+    // Without walls an agent moves its branch itself; what counts is what was accepted of it.
+    const accepted = acceptedRef(feature, worker);
     const merged = await mergeInto(git, {
       ref: into,
-      branch: await findAccepted(git, { feature, worker, branch }),
+      branch: (await findCommit(git, accepted)) === undefined ? branch : accepted,
       message: `Merge ${branch} (level ${level} of ${feature})\n`,
       author,
     });
@@ -38,15 +40,6 @@ export async function mergeLevel(
     return { kind: 'conflict', branch, files, instructions: describeConflict({ feature, branch, files }) };
   }
   return { kind: 'merged', commit: await requireCommit(git, into) };
-}
-
-/** Without walls an agent moves its branch itself; what counts is what was accepted of it. */
-async function findAccepted(
-  git: HostGit,
-  { feature, worker, branch }: { readonly feature: string; readonly worker: number; readonly branch: string },
-): Promise<string> {
-  const ref = acceptedRef(feature, worker);
-  return (await findCommit(git, ref)) === undefined ? branch : ref;
 }
 
 /** Makes the feature branch at the first start. */

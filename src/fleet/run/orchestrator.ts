@@ -167,15 +167,12 @@ export class Orchestrator {
       return undefined;
     }
     const { branch, files, instructions } = merged;
-    const details = { branch, files: [...files], instructions: [...instructions] };
+    const details = { branch, files, instructions };
     this.#board.changeLevel(
       level,
       { status: 'conflict', merge_status: 'conflict', merge_details: details },
       'merge_conflict',
-      {
-        branch,
-        files: [...files],
-      },
+      { branch, files },
     );
     return this.#pause(
       new HotcellError('MERGE_CONFLICT', `${branch} does not merge: ${files.slice(0, 20).join(', ')}`, {
