@@ -86,13 +86,12 @@ export class Board {
   async changed(at: number | undefined, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     await new Promise<void>((resolve) => {
-      const delay = at === undefined ? undefined : Math.max(0, at - this.#parts.now());
       const finish = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', finish);
         resolve();
       };
-      const timer = delay === undefined ? undefined : setTimeout(finish, delay);
+      const timer = at === undefined ? undefined : setTimeout(finish, Math.max(0, at - this.#parts.now()));
       this.#waiting.push(finish);
       signal.addEventListener('abort', finish, { once: true });
     });
@@ -147,12 +146,7 @@ export class Board {
   willComplete(id: string, done: Committed): void {
     this.#change((state) => {
       const task = state.tasks[id];
-      if (task === undefined) return;
-      Object.assign(task, {
-        commit: done.commit,
-        changed_files: [...done.files],
-        foreign_files: [...done.foreign],
-      });
+      if (task !== undefined) Object.assign(task, toCommitFields(done));
     });
   }
 
@@ -169,8 +163,8 @@ export class Board {
   }
 
   /** One attempt failed: it is tried again later, or not at all. */
-  fail(id: string, error: string, exitCode: number): 'waiting_retry' | 'failed' {
-    const result = this.#change((state, time) => {
+  fail(id: string, error: string, exitCode: number): void {
+    this.#change((state, time) => {
       const before = state.tasks[id];
       const failures = (before?.retry_count ?? 0) + 1;
       const status = failures > this.#parts.retries ? 'failed' : 'waiting_retry';
@@ -190,10 +184,8 @@ export class Board {
         attempt: failures,
         error: error.slice(0, 500),
       });
-      return status;
     });
     this.wake();
-    return result;
   }
 
   /** A person has to look at it: the agent cannot go on (3), or asks for a decision (4). */
@@ -264,10 +256,7 @@ export class Board {
   }
 
   /** The run ends, or goes on: what `status` says of it as a whole. */
-  setRun(
-    change: Partial<Pick<FleetState, 'paused' | 'error' | 'finished_at' | 'mode' | 'mode_reason'>>,
-    event: string,
-  ): void {
+  setRun(change: Partial<Pick<FleetState, 'paused' | 'error' | 'finished_at'>>, event: string): void {
     this.#change((state) => {
       Object.assign(state, change);
       this.#note(state, event, change.error ? { error: change.error } : {});
@@ -285,9 +274,7 @@ export function completeTask(
     status: 'complete',
     retry_count: state.tasks[id]?.retry_count ?? 0,
     worker_id: done.worker,
-    commit: done.commit,
-    changed_files: [...done.files],
-    foreign_files: [...done.foreign],
+    ...toCommitFields(done),
     duration_ms: Math.round(done.durationMs),
     completed_at: done.time,
     updated_at: done.time,
@@ -296,6 +283,10 @@ export function completeTask(
     next_retry_at: null,
   };
   appendEvent(state, 'task_complete', { task_id: id, worker_id: done.worker, commit: done.commit });
+}
+
+function toCommitFields({ commit, files, foreign }: Committed): Partial<TaskState> {
+  return { commit, changed_files: [...files], foreign_files: [...foreign] };
 }
 
 /** After a crash: what somebody was at is to be taken again. */
