@@ -119,6 +119,7 @@ describe('an output log', () => {
         await log.append(stream, bytes);
         const from = random.next().value % (said.total + 1);
         if (step % 10 === 0) cut += said.check(await readAll(log, from), from).cut;
+        expect(log.diskBytes).toBeLessThanOrEqual(bounds.headBytes + bounds.tailBytes);
         expect(diskBytesOf(folder)).toBeLessThanOrEqual(bounds.headBytes + bounds.tailBytes + 130 * KiB);
       }
       log.finish();

@@ -9,14 +9,13 @@ import {
   type OutputStream,
 } from './output-records.ts';
 import { OutputReader } from './output-reader.ts';
-import { measureSegments, toSegmentPath, type Segment } from './output-segments.ts';
-
-export interface OutputBounds {
-  /** Disk space for the beginning. */
-  readonly headBytes: number;
-  /** Disk space for the end. */
-  readonly tailBytes: number;
-}
+import {
+  measureSegments,
+  toSegmentBytes,
+  toSegmentPath,
+  type OutputBounds,
+  type Segment,
+} from './output-segments.ts';
 
 /** Up to here a write to the page cache is sooner done than handed to another thread. */
 const AT_ONCE_BYTES = 64 * 1024;
@@ -46,7 +45,7 @@ export class OutputLog {
   private constructor(folder: string, bounds: OutputBounds, segments: Segment[]) {
     this.#folder = folder;
     this.#bounds = bounds;
-    this.#segmentBytes = Math.min(1024 * 1024, bounds.headBytes, Math.ceil(bounds.tailBytes / 4));
+    this.#segmentBytes = toSegmentBytes(bounds);
     this.#segments = segments;
   }
 
@@ -57,7 +56,7 @@ export class OutputLog {
 
   /** What an earlier life of the server has written; a record that it did not finish is cut off. */
   static async reopen(folder: string, bounds: OutputBounds): Promise<OutputLog> {
-    const { segments, stderrBytes } = await measureSegments(folder, bounds.headBytes);
+    const { segments, stderrBytes } = await measureSegments(folder, bounds);
     const log = new OutputLog(folder, bounds, segments);
     log.#bytes = segments.at(-1)?.to ?? 0;
     log.#stderrBytes = stderrBytes;
@@ -92,10 +91,12 @@ export class OutputLog {
     if (this.#failed) throw new Error('an earlier piece of it could not be written');
     // Until it is known to have gone well: after half a record nothing more may be written.
     this.#failed = true;
-    for (let start = 0; start < bytes.length; start += LONGEST_RECORD) {
-      const part = bytes.subarray(start, start + LONGEST_RECORD);
+    let rest = bytes;
+    while (rest.length > 0) {
+      const { descriptor, room } = this.#openSegment();
+      const part = rest.subarray(0, Math.min(LONGEST_RECORD, room));
+      rest = rest.subarray(part.length);
       const parts = [toHeader(stream, part.length), part];
-      const descriptor = this.#openSegment();
       const written =
         this.#bytes < AT_ONCE_BYTES
           ? writevSync(descriptor, parts)
@@ -116,10 +117,13 @@ export class OutputLog {
     this.#wake();
   }
 
-  #openSegment(): number {
+  /** With room for so many bytes of a record. */
+  #openSegment(): { readonly descriptor: number; readonly room: number } {
     const last = this.#segments.at(-1);
-    if (last !== undefined && last.fileBytes < this.#segmentBytes) {
-      return (this.#descriptor ??= openSync(toSegmentPath(this.#folder, last), 'a', 0o600));
+    const room = this.#segmentBytes - HEADER_BYTES - (last?.fileBytes ?? 0);
+    if (last !== undefined && room > 0) {
+      this.#descriptor ??= openSync(toSegmentPath(this.#folder, last), 'a', 0o600);
+      return { descriptor: this.#descriptor, room };
     }
     if (last === undefined) mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     this.#closeDescriptor();
@@ -127,14 +131,14 @@ export class OutputLog {
     const segment = { from: this.#bytes, to: this.#bytes, stderrBefore: this.#stderrBytes, fileBytes: 0 };
     this.#descriptor = openSync(toSegmentPath(this.#folder, segment), 'ax', 0o600);
     this.#segments.push(segment);
-    return this.#descriptor;
+    return { descriptor: this.#descriptor, room: this.#segmentBytes - HEADER_BYTES };
   }
 
   #settleHead(): void {
     let bytes = 0;
     for (const [index, { fileBytes }] of this.#segments.entries()) {
       bytes += fileBytes;
-      if (bytes >= this.#bounds.headBytes) {
+      if (bytes + this.#segmentBytes > this.#bounds.headBytes) {
         this.#headCount ??= index + 1;
         return;
       }
