@@ -107,6 +107,8 @@ describe('a dead instance', () => {
       const [line] = (await once(parent.stdout, 'data')) as [Buffer];
       const pid = Number(line.toString());
       const startTicks = startTicksOf(pid);
+      // A shell would ask.
+      while (readFileSync(`/proc/${parent.pid}/comm`, 'utf8') !== 'sleep\n') await new Promise(setImmediate);
       parent.stdin.write('\n');
       while (!/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) await new Promise(setImmediate);
       leave({ pid, startTicks });
