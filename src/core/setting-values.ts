@@ -25,3 +25,12 @@ export const minutes = (count: number): number => count * 60_000;
 export function choice<const Word extends string>(usual: NoInfer<Word>, words: readonly Word[]) {
   return z.enum(words).default(usual);
 }
+
+/** Settings that belong together. Each of them has its default unless set. */
+export function group<Shape extends z.core.$ZodLooseShape>(
+  meaning: string,
+  shape: Shape,
+): z.ZodPrefault<z.ZodObject<Shape, z.core.$strict>>;
+export function group(meaning: string, shape: z.core.$ZodLooseShape): z.ZodType {
+  return z.strictObject(shape).prefault({}).describe(meaning);
+}

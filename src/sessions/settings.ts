@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { HostPattern } from '../core/host-pattern.ts';
 import { LONGEST_TIMEOUT_S } from '../core/session-words.ts';
-import { choice, minutes, time, whole } from '../core/setting-values.ts';
+import { choice, group, minutes, time, whole } from '../core/setting-values.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -11,29 +11,23 @@ const GiB = 1024 * MiB;
 export const SessionSettings = z.strictObject({
   dir: z.string().min(1).optional().describe('where sessions and their output are kept; of one server only'),
   max: whole(256, { min: 1, max: 100_000 }).describe('sessions at once, all tenants together'),
-  limits: z
-    .strictObject({
-      cpus: z.number().positive().max(1024).default(1).describe('CPU cores, fractions allowed'),
-      memoryBytes: whole(2 * GiB, { min: 16 * MiB }).describe('memory of all its processes'),
-      diskBytes: whole(512 * MiB, { min: 8 * MiB }).describe('size of the workspace and /tmp together'),
-      processes: whole(64, { min: 8, max: 1_000_000 }).describe('processes and threads at once'),
-      openFiles: whole(4096, { min: 16, max: 1_048_576 }).describe('open files per process'),
-    })
-    .prefault({})
-    .describe('what a session may use unless it asks for something else'),
-  ceilings: z
-    .strictObject({
-      cpus: z.number().positive().max(1024).default(4).describe('most that cpus may ask for'),
-      memoryBytes: whole(8 * GiB, { min: 16 * MiB }).describe('most that memory_mb may ask for'),
-      diskBytes: whole(8 * GiB, { min: 8 * MiB }).describe('most that disk_mb may ask for'),
-      processes: whole(1024, { min: 8, max: 1_000_000 }).describe('most that processes may ask for'),
-      ttlMs: time(minutes(24 * 60)).describe('most that ttl_s may ask for'),
-      timeoutMs: whole(minutes(24 * 60), { min: 10, max: LONGEST_TIMEOUT_S * 1000 }).describe(
-        'most that timeout_s may ask for',
-      ),
-    })
-    .prefault({})
-    .describe('how far a session may raise its own limits'),
+  limits: group('what a session may use unless it asks for something else', {
+    cpus: z.number().positive().max(1024).default(1).describe('CPU cores, fractions allowed'),
+    memoryBytes: whole(2 * GiB, { min: 16 * MiB }).describe('memory of all its processes'),
+    diskBytes: whole(512 * MiB, { min: 8 * MiB }).describe('size of the workspace and /tmp together'),
+    processes: whole(64, { min: 8, max: 1_000_000 }).describe('processes and threads at once'),
+    openFiles: whole(4096, { min: 16, max: 1_048_576 }).describe('open files per process'),
+  }),
+  ceilings: group('how far a session may raise its own limits', {
+    cpus: z.number().positive().max(1024).default(4).describe('most that cpus may ask for'),
+    memoryBytes: whole(8 * GiB, { min: 16 * MiB }).describe('most that memory_mb may ask for'),
+    diskBytes: whole(8 * GiB, { min: 8 * MiB }).describe('most that disk_mb may ask for'),
+    processes: whole(1024, { min: 8, max: 1_000_000 }).describe('most that processes may ask for'),
+    ttlMs: time(minutes(24 * 60)).describe('most that ttl_s may ask for'),
+    timeoutMs: whole(minutes(24 * 60), { min: 10, max: LONGEST_TIMEOUT_S * 1000 }).describe(
+      'most that timeout_s may ask for',
+    ),
+  }),
   ttlMs: time(minutes(30)).describe('time without a request after which a session ends'),
   sweepMs: time(5_000).describe('how often that is checked'),
   timeoutMs: time(minutes(10)).describe('time until a command is asked to end'),
@@ -48,21 +42,18 @@ export const SessionSettings = z.strictObject({
   beside: whole(32, { min: 1, max: 10_000 }).describe(
     'background commands and terminals at once in one session',
   ),
-  output: z
-    .strictObject({
-      headBytes: whole(MiB, { min: 64 * KiB }).describe(
-        'disk space for the beginning of the output of a command',
-      ),
-      tailBytes: whole(15 * MiB, { min: 64 * KiB }).describe(
-        'disk space for the end of it; what is between is cut when it does not fit',
-      ),
-      replyBytes: whole(MiB, { min: 4 * KiB, max: 64 * MiB }).describe('output in the reply of a command'),
-      sessionBytes: whole(64 * MiB, { min: MiB }).describe(
-        'disk space for the output of all ended commands of a session',
-      ),
-    })
-    .prefault({})
-    .describe('how much output is kept'),
+  output: group('how much output is kept', {
+    headBytes: whole(MiB, { min: 64 * KiB }).describe(
+      'disk space for the beginning of the output of a command',
+    ),
+    tailBytes: whole(15 * MiB, { min: 64 * KiB }).describe(
+      'disk space for the end of it; what is between is cut when it does not fit',
+    ),
+    replyBytes: whole(MiB, { min: 4 * KiB, max: 64 * MiB }).describe('output in the reply of a command'),
+    sessionBytes: whole(64 * MiB, { min: MiB }).describe(
+      'disk space for the output of all ended commands of a session',
+    ),
+  }),
   network: z
     .array(HostPattern)
     .default(['npm', 'pypi', 'github'])

@@ -9,7 +9,7 @@ import { STRATEGIES } from '../../pool/strategy.ts';
 import { McpConfig } from './mcp-config.ts';
 import { PackagesConfig } from './packages-config.ts';
 import { SessionConfig } from './session-config.ts';
-import { choice, minutes, time, whole } from '../../core/setting-values.ts';
+import { choice, group, minutes, time, whole } from '../../core/setting-values.ts';
 
 const MiB = 1024 * 1024;
 
@@ -47,32 +47,24 @@ export const Config = z.strictObject({
     'how `hotcell up` logs on stderr; auto: text for people on a terminal, JSON elsewhere',
   ),
   limits: Limits.prefault({}).describe('what one run may use'),
-  ceilings: z
-    .strictObject({
-      wallTimeMs: time(60_000).describe('most that timeout_ms may ask for'),
-      memoryBytes: whole(1024 * MiB, { min: 8 * MiB }).describe('most that memory_mb may ask for'),
-    })
-    .prefault({})
-    .describe('how far a request may raise its own limits'),
-  pool: z
-    .strictObject({
-      size: whole(4, { min: 0, max: 1000 }).describe('booted cells kept ready per language'),
-      running: z
-        .int()
-        .min(1)
-        .max(10_000)
-        .default(Math.max(4, Math.min(64, Math.floor(totalmem() / 2 / (256 * MiB)))))
-        .describe('runs at once, all languages together'),
-      queue: whole(256, { min: 0, max: 100_000 }).describe('runs that may wait for their turn before 429'),
-      booting: whole(availableParallelism(), { min: 1, max: 256 }).describe(
-        'cells that boot at the same time',
-      ),
-      memoryBytes: whole(512 * MiB, { min: 0 }).describe('memory that waiting cells may hold together'),
-      idleMs: time(minutes(30)).describe('idle time after which the cells of a language are removed'),
-      idleCheckMs: time(minutes(5)).describe('how often that is checked'),
-    })
-    .prefault({})
-    .describe('the warm pool'),
+  ceilings: group('how far a request may raise its own limits', {
+    wallTimeMs: time(60_000).describe('most that timeout_ms may ask for'),
+    memoryBytes: whole(1024 * MiB, { min: 8 * MiB }).describe('most that memory_mb may ask for'),
+  }),
+  pool: group('the warm pool', {
+    size: whole(4, { min: 0, max: 1000 }).describe('booted cells kept ready per language'),
+    running: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .default(Math.max(4, Math.min(64, Math.floor(totalmem() / 2 / (256 * MiB)))))
+      .describe('runs at once, all languages together'),
+    queue: whole(256, { min: 0, max: 100_000 }).describe('runs that may wait for their turn before 429'),
+    booting: whole(availableParallelism(), { min: 1, max: 256 }).describe('cells that boot at the same time'),
+    memoryBytes: whole(512 * MiB, { min: 0 }).describe('memory that waiting cells may hold together'),
+    idleMs: time(minutes(30)).describe('idle time after which the cells of a language are removed'),
+    idleCheckMs: time(minutes(5)).describe('how often that is checked'),
+  }),
   tenants: TenantSettings.default({}).describe(
     'further callers by name, each with the digest of a key and with quotas',
   ),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { POLICY_SETTINGS } from '../../policy/settings.ts';
 import { SessionSettings } from '../../sessions/settings.ts';
-import { whole } from '../../core/setting-values.ts';
+import { group, whole } from '../../core/setting-values.ts';
 
 const MiB = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60_000;
@@ -20,17 +20,14 @@ export const SessionConfig = z.strictObject({
   keepVolumesMs: whole(7 * DAY_MS, { min: 0, max: LONGEST_KEPT_DAYS * DAY_MS }).describe(
     'how long the dependencies of a project that nobody uses are kept',
   ),
-  egress: z
-    .strictObject({
-      refuse: z.array(Cidr).default([]).describe('further address ranges that nobody may reach'),
-      permit: z
-        .array(Cidr)
-        .default([])
-        .describe(
-          'ranges that are refused by default, such as those of private networks, and may be reached all the same',
-        ),
-    })
-    .prefault({})
-    .describe('the way out of sessions with a network'),
+  egress: group('the way out of sessions with a network', {
+    refuse: z.array(Cidr).default([]).describe('further address ranges that nobody may reach'),
+    permit: z
+      .array(Cidr)
+      .default([])
+      .describe(
+        'ranges that are refused by default, such as those of private networks, and may be reached all the same',
+      ),
+  }),
 });
 export type SessionConfig = z.infer<typeof SessionConfig>;

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { group } from '../../core/setting-values.ts';
 import { driverKind, type DriverSurroundings } from '../kind.ts';
 import type { Endpoint } from './endpoint.ts';
 
@@ -14,21 +15,18 @@ export const DOCKER = driverKind({
   },
   auto: 'anywhere',
   settings: {
-    docker: z
-      .strictObject({
-        host: z
-          .string()
-          .optional()
-          .describe(
-            'engine to use, such as unix:///run/docker.sock; otherwise DOCKER_HOST, the Docker context, the usual sockets',
-          ),
-        runtime: z
-          .string()
-          .optional()
-          .describe('runtime class of the cells, such as runsc; the engine must know it'),
-      })
-      .prefault({})
-      .describe('the docker driver'),
+    docker: group('the docker driver', {
+      host: z
+        .string()
+        .optional()
+        .describe(
+          'engine to use, such as unix:///run/docker.sock; otherwise DOCKER_HOST, the Docker context, the usual sockets',
+        ),
+      runtime: z
+        .string()
+        .optional()
+        .describe('runtime class of the cells, such as runsc; the engine must know it'),
+    }),
   },
   variables: {
     read: ['HOME', 'XDG_RUNTIME_DIR'],
