@@ -32,6 +32,25 @@ export const PROMISE_MEANING: Readonly<Record<Promised, string>> = {
 /** Who keeps each promise. */
 export type Enforcement = Readonly<Record<Promised, EnforcedBy>>;
 
+/** All of it by one, but for what is said otherwise. Time and output are watched from outside, whoever keeps the rest. */
+export function enforcedBy(wall: EnforcedBy, others: Partial<Enforcement> = {}): Enforcement {
+  return {
+    cpus: wall,
+    memoryBytes: wall,
+    processes: wall,
+    diskBytes: wall,
+    openFiles: wall,
+    wallTimeMs: 'supervisor',
+    outputBytes: 'supervisor',
+    network: wall,
+    filesystem: wall,
+    identity: wall,
+    processView: wall,
+    syscalls: wall,
+    ...others,
+  };
+}
+
 export function unenforced(enforcement: Enforcement): Promised[] {
   return PROMISES.filter((promise) => enforcement[promise] === 'nobody');
 }

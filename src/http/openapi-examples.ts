@@ -1,3 +1,4 @@
+import { enforcedBy } from '../core/enforcement.ts';
 import type { ErrorCode } from '../core/errors.ts';
 import type { ExecuteReply, HealthReply, LanguagesReply } from '../wire/execute.ts';
 import type { MetricsReply } from '../wire/metrics.ts';
@@ -33,20 +34,7 @@ export const EXECUTE_REPLY_EXAMPLE: ExecuteReply = {
     isolation: {
       driver: 'oci',
       runtime: 'crun 1.8.1',
-      enforcement: {
-        cpus: 'kernel',
-        memoryBytes: 'kernel',
-        processes: 'kernel',
-        diskBytes: 'kernel',
-        openFiles: 'kernel',
-        wallTimeMs: 'supervisor',
-        outputBytes: 'supervisor',
-        network: 'kernel',
-        filesystem: 'kernel',
-        identity: 'kernel',
-        processView: 'kernel',
-        syscalls: 'kernel',
-      },
+      enforcement: enforcedBy('kernel'),
     },
     outcome: 'exited',
     limit_hit: null,

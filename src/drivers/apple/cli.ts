@@ -3,7 +3,7 @@ import { homedir, tmpdir } from 'node:os';
 import { HotcellError } from '../../core/errors.ts';
 import { errnoOf } from '../../lib/errno.ts';
 import { BuildLog } from '../images/build-log.ts';
-import { HELPER_ENV } from '../process/run-command.ts';
+import { HELPER_ENV, type CommandResult } from '../process/run-command.ts';
 import type { Words } from './argv.ts';
 import { CliRefusal, toCallError } from './cli-words.ts';
 
@@ -12,12 +12,6 @@ const ANSWER_MS = 15_000;
 const STDOUT_KEPT = 16 * 1024 * 1024;
 const STDERR_KEPT = 8 * 1024;
 const KILLED = 137;
-
-export interface Answer {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 export interface Following {
   /** The longest time without a word. */
@@ -41,7 +35,7 @@ export class ContainerCli {
   }
 
   /** As `call`, for those who read the exit code themselves. */
-  ask(what: string, words: Words, deadlineMs = ANSWER_MS): Promise<Answer> {
+  ask(what: string, words: Words, deadlineMs = ANSWER_MS): Promise<CommandResult> {
     const child = this.start(words);
     child.stdin.end();
     return new Promise((resolve, reject) => {

@@ -94,12 +94,12 @@ export class AppleDriver extends EngineDriver<AppleCell, AppleSite> {
   }
 
   async orphans(): Promise<LeftCell[]> {
-    const { cli } = await probeApple(this.#options);
+    const { host: cli } = await probeApple(this.#options);
     return cli === undefined ? [] : findOrphans(cli);
   }
 
   async reclaim(): Promise<string[]> {
-    const { cli } = await probeApple(this.#options);
+    const { host: cli } = await probeApple(this.#options);
     if (cli === undefined) return [];
     const isKnown = (id: string): boolean => this.cells.has(id);
     return removeOrphans(cli, { instance: this.opened?.instance, isKnown });

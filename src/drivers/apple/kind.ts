@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { HotcellError } from '../../core/errors.ts';
+import { group } from '../../core/setting-values.ts';
 import { driverKind } from '../kind.ts';
+import { requireHost } from '../probed.ts';
 
 export const APPLE = driverKind({
   traits: {
@@ -14,16 +15,13 @@ export const APPLE = driverKind({
   },
   auto: ['darwin'],
   settings: {
-    apple: z
-      .strictObject({
-        cli: z
-          .string()
-          .min(1)
-          .optional()
-          .describe("Apple's container command, if it is not the one of the system"),
-      })
-      .prefault({})
-      .describe('the apple driver'),
+    apple: group('the apple driver', {
+      cli: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("Apple's container command, if it is not the one of the system"),
+    }),
   },
   make: async (around, { apple }) => {
     const { AppleDriver } = await import('./driver.ts');
@@ -34,10 +32,6 @@ export const APPLE = driverKind({
       import('./images.ts'),
       import('./probe.ts'),
     ]);
-    const { probe, cli } = await probeApple({ cli: apple.cli });
-    if (cli !== undefined) return new AppleImages(cli, around);
-    throw probe.ok
-      ? new HotcellError('INTERNAL', 'a probe that succeeds must have a command')
-      : new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
+    return new AppleImages(requireHost(await probeApple({ cli: apple.cli })).host, around);
   },
 });

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import type { Isolation } from '../../core/cell.ts';
 import { requireEnforcement } from '../../core/enforcement.ts';
-import { HotcellError } from '../../core/errors.ts';
 import type { Labels } from '../engine/owner-labels.ts';
 import type { DriverSurroundings } from '../kind.ts';
+import { requireHost } from '../probed.ts';
 import { STATUS } from './argv.ts';
 import type { ContainerCli } from './cli.ts';
 import { AppleImages } from './images.ts';
@@ -31,9 +31,7 @@ export interface AppleSite {
 }
 
 export async function openSite(options: AppleOptions, onUp: () => void): Promise<AppleSite> {
-  const { probe, cli } = await probeApple(options);
-  if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
-  if (cli === undefined) throw new HotcellError('INTERNAL', 'a probe that succeeds must have a command');
+  const { probe, host: cli } = requireHost(await probeApple(options));
   requireEnforcement(probe.enforcement, options.weaker);
   const instance = randomBytes(6).toString('hex');
   const isUp = async (): Promise<boolean> =>

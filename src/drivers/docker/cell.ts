@@ -1,35 +1,19 @@
 import type { Duplex } from 'node:stream';
-import {
-  fillRequest,
-  withFolders,
-  type Cell,
-  type CellSpec,
-  type CellUsage,
-  type Freezer,
-  type Isolation,
-  type LastingCell,
-} from '../../core/cell.ts';
+import type { Cell, Freezer, LastingCell } from '../../core/cell.ts';
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
-import type { Exec, ExecRequest } from '../../core/exec.ts';
-import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
-import { KnownCell } from '../known-cell.ts';
-import { PATHS_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
+import type { LastingLink } from '../agent/agent-link.ts';
+import { AgentCell, type AgentCellParts } from '../engine/agent-cell.ts';
 import { listen } from './attached-stream.ts';
 
 const WORDS_KEPT = 2048;
 const AGAIN_MS = 1000;
 
-export interface DockerCellParts {
-  readonly id: string;
-  readonly name: string;
-  readonly spec: CellSpec;
-  readonly isolation: Isolation;
+export interface DockerCellParts extends AgentCellParts {
   /** The streams of the container. */
   readonly stream: Duplex;
   readonly limitMemory: Cell['limitMemory'] | undefined;
   /** Asks, of a container that has ended, whether memory ran out; undefined where the agent would have told. */
   readonly wasOutOfMemory: (() => Promise<boolean>) | undefined;
-  /** Of a cell that outlives us. */
   readonly lasting?: LastingLink & {
     readonly record: string;
     /** A new connection to the container, which goes on if it was frozen. Throws CELL_LOST when it has ended. */
@@ -37,63 +21,40 @@ export interface DockerCellParts {
   };
   freeze(): Promise<void>;
   thaw(): Promise<void>;
-  usage(): Promise<CellUsage>;
   /** The volume with the guest files is empty. */
   onGuestMissing(): void;
-  /** Removes the container, running or not; rejects when the engine does not do it. */
-  remove(): Promise<void>;
 }
 
-/** A container whose PID 1 is the agent. One connection carries everything; no call of the engine is needed to run. */
-export class DockerCell extends KnownCell implements Cell {
-  readonly workdir = WORKDIR_IN_CELL;
-  readonly main: Exec | undefined;
-  readonly #gone = Promise.withResolvers<void>();
-  readonly gone = this.#gone.promise;
+/** A container of an engine, which may be frozen, outlive us, and be attached to again. */
+export class DockerCell extends AgentCell<Duplex> {
   readonly lasting?: LastingCell;
   readonly limitMemory?: (bytes: number) => Promise<void>;
   readonly freezer: Freezer = { freeze: () => this.#freeze(), thaw: () => this.#thaw() };
   readonly #parts: DockerCellParts;
-  readonly #link: AgentLink;
-  #stream: Duplex;
   /** How often somebody has asked for a new connection since the last attempt began. */
   #asked = 0;
   #words = '';
   #frozen = false;
   #leftAlone = false;
-  #removal: Promise<void> | undefined;
 
   /** Precondition: the container runs. */
   constructor(parts: DockerCellParts) {
-    super({ ...parts, id: parts.id.slice(0, 12) });
+    super({ ...parts, id: parts.id.slice(0, 12) }, parts.stream);
     this.#parts = parts;
-    const { name, spec, lasting, limitMemory } = parts;
+    const { lasting, limitMemory } = parts;
     if (limitMemory !== undefined) this.limitMemory = limitMemory;
     if (lasting !== undefined)
       this.lasting = {
         record: lasting.record,
-        resume: (number, fromByte) => this.#link.resume(number, fromByte),
-        endAfter: (deadline) => this.#link.endAfter(deadline),
+        resume: (number, fromByte) => this.link.resume(number, fromByte),
+        endAfter: (deadline) => this.link.endAfter(deadline),
       };
-    this.#stream = parts.stream;
-    this.#link = new AgentLink({
-      cellName: name,
-      write: (bytes) => void this.#stream.write(bytes),
-      giveUp: () => this.#remove(),
-      ...(lasting === undefined ? {} : { lasting }),
-    });
     void this.#listen();
-    this.main =
-      spec.main === undefined
-        ? undefined
-        : this.#link.start(fillRequest(spec.main, withFolders(PATHS_IN_CELL, spec.folders), {}), {
-            alone: true,
-          });
   }
 
   async #listen(): Promise<void> {
-    await listen(this.#stream, (source, bytes) => {
-      if (source === 'stdout') this.#link.receive(bytes);
+    await listen(this.stream, (source, bytes) => {
+      if (source === 'stdout') this.link.receive(bytes);
       else this.#words = (this.#words + bytes.toString()).slice(-WORDS_KEPT);
     });
     if (this.#parts.lasting === undefined) this.#hungUp((await this.#parts.wasOutOfMemory?.()) === true);
@@ -105,18 +66,18 @@ export class DockerCell extends KnownCell implements Cell {
     const { lasting } = this.#parts;
     if (lasting === undefined || this.#leftAlone) return;
     // Its commands are to hear that it is gone.
-    if (this.#removal !== undefined) return this.#hungUp(false);
+    if (this.removal !== undefined) return this.#hungUp(false);
     // An attempt before this one may have succeeded, or be under way and still wait for an engine that was away.
-    if (!this.#stream.destroyed) return;
+    if (!this.stream.destroyed) return;
     this.#asked++;
     if (this.#asked > 1) return;
-    this.#link.suspend(new HotcellError('DRIVER_UNAVAILABLE', `cell ${this.name} cannot be reached`));
+    this.link.suspend(new HotcellError('DRIVER_UNAVAILABLE', `cell ${this.name} cannot be reached`));
     try {
-      this.#stream = await lasting.attachAgain();
+      this.stream = await lasting.attachAgain();
       // Meanwhile nobody may want it any more.
-      if (this.#leftAlone || this.#removal !== undefined) this.#stream.destroy();
+      if (this.#leftAlone || this.removal !== undefined) this.stream.destroy();
       void this.#listen();
-      await this.#link.relink();
+      await this.link.relink();
       if (this.#frozen) await this.#parts.freeze();
     } catch (error) {
       if (toHotcellError(error).code === 'CELL_LOST') return this.#hungUp(false);
@@ -130,18 +91,6 @@ export class DockerCell extends KnownCell implements Cell {
     this.#asked = 0;
   }
 
-  /** Resolves when the agent has said that it is there. */
-  ready(): Promise<void> {
-    return this.#link.untilReady();
-  }
-
-  async exec(request: ExecRequest): Promise<Exec> {
-    if (this.main !== undefined) throw new HotcellError('INTERNAL', 'this cell was made for one program');
-    return this.#link.start(fillRequest(request, withFolders(PATHS_IN_CELL, this.#parts.spec.folders), {}), {
-      alone: false,
-    });
-  }
-
   async #freeze(): Promise<void> {
     await this.#parts.freeze();
     this.#frozen = true;
@@ -152,15 +101,11 @@ export class DockerCell extends KnownCell implements Cell {
     this.#frozen = false;
   }
 
-  usage(): Promise<CellUsage> {
-    return this.#parts.usage();
-  }
-
   /** The server goes, the cell stays. */
   leaveAlone(): void {
     this.#leftAlone = true;
-    this.#link.close(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
-    this.#stream.destroy();
+    this.link.close(new HotcellError('SHUTTING_DOWN', 'the server is stopping'));
+    this.stream.destroy();
   }
 
   /** The container has ended, or the engine has. */
@@ -168,34 +113,25 @@ export class DockerCell extends KnownCell implements Cell {
     if (this.#leftAlone) return;
     const words = this.#words.trim();
     if (words.includes('agent.pl')) this.#parts.onGuestMissing();
-    this.#link.close(
+    this.link.close(
       words === ''
         ? new HotcellError('CELL_LOST', `cell ${this.name} was ended from outside`)
         : new HotcellError('CELL_START_FAILED', `cell ${this.name} did not start: ${words}`),
       { outOfMemory },
     );
-    this.#remove().catch(() => {});
+    this.remove().catch(() => {});
   }
 
   /** The engine does not answer. Whoever waits for this cell learns why; one that lasts waits for the engine. */
   abandon(error: HotcellError): void {
-    if (this.#parts.lasting === undefined) this.#link.close(error);
-    else this.#link.suspend(error);
-    this.#stream.destroy();
+    if (this.#parts.lasting === undefined) this.link.close(error);
+    else this.link.suspend(error);
+    this.stream.destroy();
   }
 
-  #remove(): Promise<void> {
-    this.#removal ??= this.#parts.remove().finally(() => {
-      this.#stream.destroy();
-      this.#gone.resolve();
-    });
-    return this.#removal;
-  }
-
-  async dispose(): Promise<void> {
+  override async dispose(): Promise<void> {
     // Whoever is frozen does not die, as far as some engines are concerned.
     if (this.#frozen) await this.#thaw().catch(() => {});
-    // What could not be removed is on the driver's list; the caller can do nothing about it.
-    await this.#remove().catch(() => {});
+    await super.dispose();
   }
 }

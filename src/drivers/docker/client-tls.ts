@@ -18,9 +18,7 @@ export interface ClientTls {
 
 export const TRUSTED_BY_SYSTEM: ClientTls = { origin: 'https://', verify: true };
 
-interface Wanted {
-  readonly origin: string;
-  readonly verify: boolean;
+interface Wanted extends Pick<ClientTls, 'origin' | 'verify'> {
   /** A missing ca.pem is an error, and not the trust of the system. */
   readonly needsCa: boolean;
 }

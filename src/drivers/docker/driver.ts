@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { Duplex } from 'node:stream';
 import type { Container } from 'dockerode';
 import type { Cell, CellSpec, LeftCell } from '../../core/cell.ts';
 import type { DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
@@ -7,7 +6,7 @@ import type { HotcellError } from '../../core/errors.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
 import { EngineDriver } from '../engine/engine-driver.ts';
 import { attach } from './attach.ts';
-import { DockerCell } from './cell.ts';
+import { DockerCell, type DockerCellParts } from './cell.ts';
 import {
   findOrphans,
   listCells,
@@ -149,23 +148,20 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   /** Our side of a container that runs. */
   #watch(site: DockerSite, made: MadeCell, lasting: LastingLink | undefined): DockerCell {
     const { engine } = site.host;
-    const { id, name, spec, stream, image } = made;
+    const { id, name, spec } = made;
     if (spec.lasting !== undefined) this.#stores.add(spec.lasting.store);
     const act = (what: string, action: (container: Container) => Promise<unknown>) => async () => {
       await engine.call(what, (docker) => action(docker.getContainer(id)));
     };
     const cell = new DockerCell({
-      id,
-      name,
-      spec,
+      ...made,
       isolation: site.isolation,
-      stream,
       wasOutOfMemory: site.host.ownKernel ? () => wasOutOfMemory(engine, id) : undefined,
       onGuestMissing: () => {
         site.forgetVolume();
         this.#lastingVolumes.clear();
       },
-      limitMemory: toLimitMemory(site, { id, name, image }),
+      limitMemory: toLimitMemory(site, made),
       remove: () => this.remove(site, id),
       freeze: act('pause a container', (container) => container.pause()),
       thaw: act('resume a container', (container) => container.unpause()),
@@ -251,11 +247,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
 
 const toLeftCell = ({ id, since }: LeftCell): LeftCell => ({ id, since });
 
-interface MadeCell {
-  readonly id: string;
-  readonly name: string;
-  readonly spec: CellSpec;
-  readonly stream: Duplex;
+interface MadeCell extends Pick<DockerCellParts, 'id' | 'name' | 'spec' | 'stream'> {
   readonly image: string;
 }
 
@@ -267,7 +259,7 @@ function toRecord(id: string, name: string, marker: Uint8Array): string {
 /** Podman has no such call, and a kernel of its own does not hear of it. */
 function toLimitMemory(
   site: DockerSite,
-  cell: { readonly id: string; readonly name: string; readonly image: string },
+  cell: Pick<MadeCell, 'id' | 'name' | 'image'>,
 ): Cell['limitMemory'] | undefined {
   const { engine, isPodman, ownKernel } = site.host;
   if (ownKernel || isPodman) return undefined;

@@ -16,15 +16,14 @@ const HOST_AND_PORT = /^(?<host>\[[0-9a-f:.]+\]|[\w.-]*)(?::(?<port>\d{1,5}))?\/
 /** Reads an address as the docker command does. `origin` names the setting that it comes from. */
 export function parseAddress(text: string, origin: string): EngineAddress {
   const [, scheme = 'tcp', rest = ''] = /^(?:([a-z]+):\/\/)?(.*)$/is.exec(text.trim()) ?? [];
-  switch (scheme.toLowerCase()) {
+  const known = scheme.toLowerCase();
+  switch (known) {
     case 'unix':
-      return { scheme: 'unix', path: parsePath(rest, origin) };
+      return { scheme: known, path: parsePath(rest, origin) };
     case 'tcp':
-      return { scheme: 'tcp', ...parseHost(rest, origin) };
     case 'http':
-      return { scheme: 'http', ...parseHost(rest, origin) };
     case 'https':
-      return { scheme: 'https', ...parseHost(rest, origin) };
+      return { scheme: known, ...parseHost(rest, origin) };
     case 'ssh':
       // SECURITY: the client library would accept every host key.
       throw refuse(origin, 'ssh:// is not supported, because the key of the host would not be verified', [

@@ -1,11 +1,13 @@
 import { statfs } from 'node:fs/promises';
 import * as z from 'zod';
-import type { Fact, Note, Probe } from '../../core/driver.ts';
-import type { Enforcement } from '../../core/enforcement.ts';
+import type { Fact, Note } from '../../core/driver.ts';
+import { enforcedBy, type Enforcement } from '../../core/enforcement.ts';
 import { toHotcellError } from '../../core/errors.ts';
 import { toSeccompProfile, type SeccompProfile } from '../linux/seccomp.ts';
 import type { Endpoint } from './endpoint.ts';
 import { Engine } from './engine.ts';
+import type { DockerOptions } from './site.ts';
+import { unusable, type Probed } from '../probed.ts';
 
 /**
  * As much of an engine's own description as we use; Podman leaves some of it out.
@@ -47,11 +49,6 @@ export interface DockerHost {
   readonly seccomp: SeccompProfile | undefined;
 }
 
-interface ProbeOptions {
-  readonly endpoint: Endpoint;
-  readonly runtime: string | undefined;
-}
-
 const ANSWER_MS = 5000;
 const OWN_KERNEL = /runsc|gvisor|kata/;
 const GiB = 1024 ** 3;
@@ -63,12 +60,8 @@ const ARCHITECTURES: Readonly<Record<string, string>> = {
 };
 
 export async function probeDocker(
-  options: ProbeOptions,
-): Promise<{ probe: Probe; host: DockerHost | undefined }> {
-  const refuse = (problem: string, remedy: string) => ({
-    probe: { ok: false, problem, remedy } as const,
-    host: undefined,
-  });
+  options: Pick<DockerOptions, 'endpoint' | 'runtime'>,
+): Promise<Probed<DockerHost>> {
   const engine = await Engine.connect(options.endpoint);
   let version: z.infer<typeof Version>;
   let info: Info;
@@ -78,21 +71,21 @@ export async function probeDocker(
   } catch (error) {
     const { label, origin } = options.endpoint;
     if (error instanceof z.ZodError) {
-      return refuse(
+      return unusable(
         `the engine at ${label} answers with something else than an engine does`,
         `Check ${origin}: an engine must listen there.`,
       );
     }
     const { message, hint } = toHotcellError(error);
-    return refuse(message, hint);
+    return unusable(message, hint);
   }
   if (info.OSType !== 'linux') {
-    return refuse(`the engine runs ${info.OSType} containers`, 'Switch the engine to Linux containers.');
+    return unusable(`the engine runs ${info.OSType} containers`, 'Switch the engine to Linux containers.');
   }
   const runtime = options.runtime ?? info.DefaultRuntime;
   if (options.runtime !== undefined && !Object.hasOwn(info.Runtimes, options.runtime)) {
     const known = Object.keys(info.Runtimes).join(', ');
-    return refuse(
+    return unusable(
       `the engine knows no runtime ${options.runtime}, only ${known}`,
       `Add it to "runtimes" in the engine's daemon.json and restart the engine, or correct docker.runtime.`,
     );
@@ -113,6 +106,7 @@ export async function probeDocker(
       has('seccomp') && !ownKernel ? toSeccompProfile(ARCHITECTURES[info.Architecture] ?? '') : undefined,
   };
   return {
+    ok: true,
     probe: {
       ok: true,
       runtime: host.label,
@@ -128,21 +122,12 @@ export function toEnforcement(
   host: Pick<DockerHost, 'ownKernel' | 'seccomp'>,
   info: Pick<Info, 'CpuCfsQuota' | 'MemoryLimit' | 'PidsLimit'>,
 ): Enforcement {
-  const wall = host.ownKernel ? 'hypervisor' : 'kernel';
-  return {
+  return enforcedBy(host.ownKernel ? 'hypervisor' : 'kernel', {
     cpus: info.CpuCfsQuota ? 'kernel' : 'nobody',
     memoryBytes: info.MemoryLimit ? 'kernel' : 'nobody',
     processes: host.ownKernel ? 'hypervisor' : info.PidsLimit ? 'kernel' : 'nobody',
-    diskBytes: wall,
-    openFiles: wall,
-    wallTimeMs: 'supervisor',
-    outputBytes: 'supervisor',
-    network: wall,
-    filesystem: wall,
-    identity: wall,
-    processView: wall,
     syscalls: host.ownKernel ? 'hypervisor' : host.seccomp === undefined ? 'nobody' : 'kernel',
-  };
+  });
 }
 
 function toNotes(info: Info, host: DockerHost): Note[] {

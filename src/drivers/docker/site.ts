@@ -3,9 +3,10 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CellOwner, CellSpec, Isolation } from '../../core/cell.ts';
 import { requireEnforcement } from '../../core/enforcement.ts';
-import { HotcellError, messageOf } from '../../core/errors.ts';
+import { messageOf, type HotcellError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { DriverSurroundings } from '../kind.ts';
+import { requireHost } from '../probed.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
 import { defaultStateDirectory } from '../process/instance.ts';
 import { removeOwn, removeVolume } from './containers.ts';
@@ -52,10 +53,7 @@ export async function openSite(
   options: DockerOptions,
   listeners: { onDown(problem: HotcellError): void; onUp(): void },
 ): Promise<DockerSite> {
-  const { probe, host } = await probeDocker(options);
-  if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
-  if (host === undefined)
-    throw new HotcellError('INTERNAL', 'a probe that succeeds must describe the engine');
+  const { probe, host } = requireHost(await probeDocker(options));
   requireEnforcement(probe.enforcement, options.weaker);
   const instance = randomBytes(6).toString('hex');
   const labels = await toOwnerLabels(instance);

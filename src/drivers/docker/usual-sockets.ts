@@ -1,14 +1,11 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { EndpointSettings } from './endpoint.ts';
 import { given } from './given-text.ts';
 
 export const DEFAULT_SOCKET = '/var/run/docker.sock';
 
-interface UserFolders {
-  readonly HOME?: string | undefined;
-  readonly XDG_RUNTIME_DIR?: string | undefined;
-  readonly uid?: number | undefined;
-}
+type UserFolders = Pick<EndpointSettings, 'HOME' | 'XDG_RUNTIME_DIR' | 'uid'>;
 
 /** Where engines listen when nobody says otherwise: Docker's, Docker Desktop's, and those of its relatives. */
 export function usualSockets({ HOME, XDG_RUNTIME_DIR, uid }: UserFolders): string[] {

@@ -121,16 +121,12 @@ function toOfflineHint(image: string, recipe: string | undefined, docker: string
     : `Without network build from an image that is there: hotcell build ${recipe} --base IMAGE`;
 }
 
-export interface BuildFailure {
-  readonly image: string;
+export interface BuildFailure extends Pick<PullFailure, 'image' | 'platform' | 'reason' | 'cause'> {
   readonly recipe: string;
   readonly base: string;
-  readonly platform: string | undefined;
-  readonly reason: string;
   /** What the failing step printed last. */
   readonly lines: readonly string[];
   readonly silent: boolean;
-  readonly cause?: unknown;
 }
 
 export function toBuildError(failure: BuildFailure): HotcellError {

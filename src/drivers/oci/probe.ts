@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
-import type { Note, Probe } from '../../core/driver.ts';
-import type { Enforcement } from '../../core/enforcement.ts';
+import type { Note } from '../../core/driver.ts';
+import { enforcedBy, type Enforcement } from '../../core/enforcement.ts';
 import { readCgroupLayout, type CgroupLayout } from './cgroup-layout.ts';
 import type { HiddenMounts } from './keeper.ts';
 import { findProgram } from '../process/find-program.ts';
 import { RUNTIMES, findRuntime, type FoundRuntime, type RuntimeName } from './runtime.ts';
 import { toTraits } from './runtime-traits.ts';
+import type { OciOptions } from './site.ts';
 import { toSeccompProfile } from '../linux/seccomp.ts';
+import { unusable, type Probed } from '../probed.ts';
 
 /** What the driver has to work with on this machine. */
 export interface OciHost {
@@ -16,44 +18,36 @@ export interface OciHost {
   readonly hidden: HiddenMounts | undefined;
 }
 
-interface ProbeOptions {
-  readonly runtime: RuntimeName | 'auto';
-  readonly rootfs: string | undefined;
-}
-
 const INSTALL = 'apt-get install -y crun';
 /** v1 hierarchies that a cell does not need; without them the runtime makes fewer folders for each cell. */
 const SPARED_V1 = /\/(devices|blkio|systemd|net_cls|net_prio|net_cls,net_prio|perf_event|hugetlb|rdma|misc)$/;
 
-export async function probeOci(options: ProbeOptions): Promise<{ probe: Probe; host: OciHost | undefined }> {
-  const refuse = (problem: string, remedy: string) => ({
-    probe: { ok: false, problem, remedy } as const,
-    host: undefined,
-  });
-  if (process.platform !== 'linux') return refuse('the oci driver needs Linux', 'Run Hotcell on Linux.');
+export async function probeOci(options: Pick<OciOptions, 'runtime' | 'rootfs'>): Promise<Probed<OciHost>> {
+  if (process.platform !== 'linux') return unusable('the oci driver needs Linux', 'Run Hotcell on Linux.');
   const runtime = await pickRuntime(options.runtime);
   if (runtime === undefined) {
     const wanted = options.runtime === 'auto' ? 'no OCI runtime' : `no ${options.runtime}`;
-    return refuse(
+    return unusable(
       `${wanted} found`,
       options.runtime === 'auto' ? INSTALL : `apt-get install -y ${options.runtime}`,
     );
   }
   const rootless = process.geteuid?.() !== 0;
   if (rootless && runtime.name !== 'crun') {
-    return refuse(`${runtime.name} cannot run cells without root here`, `${INSTALL}, or run as root`);
+    return unusable(`${runtime.name} cannot run cells without root here`, `${INSTALL}, or run as root`);
   }
   for (const program of ['unshare', 'nsenter', 'mkfifo']) {
     if (findProgram(program) === undefined)
-      return refuse(`${program} is missing`, 'apt-get install -y util-linux coreutils');
+      return unusable(`${program} is missing`, 'apt-get install -y util-linux coreutils');
   }
   if (options.rootfs !== undefined && !existsSync(options.rootfs)) {
-    return refuse(`rootfs ${options.rootfs} does not exist`, 'Correct the setting rootfs.');
+    return unusable(`rootfs ${options.rootfs} does not exist`, 'Correct the setting rootfs.');
   }
   const cgroups = await readCgroupLayout();
   const base = { runtime, cgroups, rootless };
   const host: OciHost = { ...base, hidden: toHiddenMounts(base) };
   return {
+    ok: true,
     probe: { ok: true, runtime: runtime.label, enforcement: toEnforcement(host), notes: toNotes(host) },
     host,
   };
@@ -78,37 +72,16 @@ export function toHiddenMounts(host: Omit<OciHost, 'hidden'>): HiddenMounts | un
 
 export function toEnforcement(host: Pick<OciHost, 'cgroups' | 'rootless' | 'runtime'>): Enforcement {
   const byCgroup = host.cgroups.version === 'none' ? 'nobody' : 'kernel';
-  if (toTraits(host.runtime.name).ownKernel) {
-    return {
-      cpus: byCgroup,
-      memoryBytes: byCgroup,
-      processes: 'hypervisor',
-      diskBytes: 'hypervisor',
-      openFiles: 'hypervisor',
-      wallTimeMs: 'supervisor',
-      outputBytes: 'supervisor',
-      network: 'hypervisor',
-      filesystem: 'hypervisor',
-      identity: 'hypervisor',
-      processView: 'hypervisor',
-      syscalls: 'hypervisor',
-    };
-  }
-  return {
+  if (toTraits(host.runtime.name).ownKernel)
+    return enforcedBy('hypervisor', { cpus: byCgroup, memoryBytes: byCgroup });
+  return enforcedBy('kernel', {
     cpus: byCgroup,
     memoryBytes: byCgroup,
     processes: byCgroup,
-    diskBytes: 'kernel',
-    openFiles: 'kernel',
-    wallTimeMs: 'supervisor',
-    outputBytes: 'supervisor',
-    network: 'kernel',
-    filesystem: 'kernel',
     // Without root the only id there is to map is the caller's own, which does exist on the host.
     identity: host.rootless ? 'nobody' : 'kernel',
-    processView: 'kernel',
     syscalls: toSeccompProfile(process.arch) === undefined ? 'nobody' : 'kernel',
-  };
+  });
 }
 
 function toNotes(host: OciHost): Note[] {

@@ -4,8 +4,8 @@ import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Isolation } from '../../core/cell.ts';
 import { requireEnforcement } from '../../core/enforcement.ts';
-import { HotcellError } from '../../core/errors.ts';
 import type { DriverSurroundings } from '../kind.ts';
+import { requireHost } from '../probed.ts';
 import {
   defaultStateDirectory,
   openInstance,
@@ -58,9 +58,7 @@ export async function openSite(
   onVanished: () => void,
   lastingStore?: string,
 ): Promise<OciSite> {
-  const { probe, host } = await probeOci(options);
-  if (!probe.ok) throw new HotcellError('DRIVER_UNAVAILABLE', probe.problem, { hint: probe.remedy });
-  if (host === undefined) throw new HotcellError('INTERNAL', 'a probe that succeeds must describe the host');
+  const { probe, host } = requireHost(await probeOci(options));
   requireEnforcement(probe.enforcement, options.weaker);
   const stateDirectory = options.stateDirectory ?? (await defaultStateDirectory());
   const instance =

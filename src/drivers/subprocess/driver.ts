@@ -1,6 +1,6 @@
 import { fillRequest, type Cell, type CellSpec } from '../../core/cell.ts';
 import type { DriverTraits, Probe } from '../../core/driver.ts';
-import { requireEnforcement, type Enforcement } from '../../core/enforcement.ts';
+import { enforcedBy, requireEnforcement } from '../../core/enforcement.ts';
 import { HostDriver } from '../process/host-driver.ts';
 import type { Instance } from '../process/instance.ts';
 import { killMarked } from '../process/marked-processes.ts';
@@ -11,20 +11,7 @@ import { SUBPROCESS } from './kind.ts';
 const RUNTIME = 'UNSAFE plain processes of the host';
 
 /** Not a security boundary: time and output are watched, everything else is trusted. */
-export const ENFORCEMENT: Enforcement = {
-  cpus: 'nobody',
-  memoryBytes: 'nobody',
-  processes: 'nobody',
-  diskBytes: 'nobody',
-  openFiles: 'nobody',
-  wallTimeMs: 'supervisor',
-  outputBytes: 'supervisor',
-  network: 'nobody',
-  filesystem: 'nobody',
-  identity: 'nobody',
-  processView: 'nobody',
-  syscalls: 'nobody',
-};
+export const ENFORCEMENT = enforcedBy('nobody');
 
 /** Plain processes of this host, for code that is trusted anyway. UNSAFE, and asked for by name only. */
 export class SubprocessDriver extends HostDriver<SubprocessCell> {
