@@ -94,7 +94,7 @@ describe('layers', () => {
     egress: ['core', 'lib', 'wire'],
     policy: ['core', 'lib'],
     sessions: ['cells', 'core', 'egress', 'lib', 'policy', 'workspace'],
-    packages: ['cells', 'core', 'egress', 'lib', 'wire', 'workspace'],
+    packages: ['cells', 'core', 'egress', 'lib', 'workspace'],
     workbench: ['cells', 'core', 'egress', 'lib', 'packages', 'wire', 'workspace'],
     fleet: ['cells', 'core', 'egress', 'lib', 'wire'],
     mcp: ['core', 'lib', 'packages', 'wire', 'workbench'],

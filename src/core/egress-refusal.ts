@@ -1,3 +1,5 @@
+import * as z from 'zod';
+
 export const REFUSAL_CODES = [
   'not_allowed',
   'ip_literal',
@@ -9,19 +11,17 @@ export const REFUSAL_CODES = [
 ] as const;
 
 /** A connection of a program that the gate did not let through. */
-export interface EgressRefusal {
-  /** ISO 8601. */
-  readonly at: string;
-  /** As the program asked for it. */
-  readonly host: string;
-  readonly port: number;
-  /** Why, for a person. */
-  readonly reason: string;
-  readonly code: (typeof REFUSAL_CODES)[number];
-  /** Of a plain request; absent for a tunnel. */
-  readonly scheme?: 'http' | 'https' | undefined;
-  /** Of a plain request, where it counts. */
-  readonly method?: string | undefined;
-  /** Of a plain request, without the query; absent where no rule could name it. */
-  readonly path?: string | undefined;
-}
+export const EgressRefusal = z.object({
+  at: z.string().describe('ISO 8601'),
+  host: z.string().describe('as the program asked for it'),
+  port: z.int(),
+  reason: z.string().describe('why, for a person'),
+  code: z.enum(REFUSAL_CODES),
+  scheme: z.enum(['http', 'https']).optional().describe('of a plain request; absent for a tunnel'),
+  method: z.string().optional().describe('of a plain request, where it counts'),
+  path: z
+    .string()
+    .optional()
+    .describe('of a plain request, without the query; absent where no rule could name it'),
+});
+export type EgressRefusal = z.infer<typeof EgressRefusal>;

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../core/limits.ts';
-import type { InstalledPackage } from '../packages/api.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
 import type { Denial, Permission } from '../wire/permissions.ts';
 import type { CodeRequest, CodeResult, CodeRun, RunOutput, RunPhase, RunProgress } from '../workbench/api.ts';
 

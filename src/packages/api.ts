@@ -1,17 +1,10 @@
+import type { InstalledPackage } from '../core/installed-package.ts';
+
 /** A package as code asks for it: `zod`, `zod@3`, `@scope/name@^1.2`. */
 export interface PackageSpec {
   readonly name: string;
   /** Undefined: the newest that the settings allow. */
   readonly range: string | undefined;
-}
-
-export interface InstalledPackage {
-  readonly name: string;
-  readonly version: string;
-  /** The host of the registry it came from. */
-  readonly from: string;
-  /** Named by the code itself; the others came along. */
-  readonly direct: boolean;
 }
 
 /** A set of packages that lies in the store, whole and never changed again. */

@@ -1,10 +1,6 @@
-export interface CodePosition {
-  /** From 1. */
-  readonly line: number;
-  readonly column: number;
-  /** The line and a mark below it. */
-  readonly frame: string;
-}
+import type { ScanProblem } from './scan-messages.ts';
+
+export type CodePosition = Pick<ScanProblem, 'line' | 'column' | 'frame'>;
 
 const BEFORE = 60;
 const AFTER = 40;

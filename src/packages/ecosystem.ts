@@ -1,6 +1,7 @@
 import type { HotcellError } from '../core/errors.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
-import type { InstalledPackage, PackageSpec } from './api.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
+import type { PackageSpec } from './api.ts';
 import type { InstallRequest } from './install-request.ts';
 
 /** What packages of one kind need: npm's, or Python's. */

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { HotcellError } from '../core/errors.ts';
 import { Semaphore } from '../lib/semaphore.ts';
-import { LONGEST_CODE, failed, type ImportScan, type ScanOptions } from './scan-imports.ts';
-import { ScanReply, type ScanQuestion } from './scan-messages.ts';
+import { LONGEST_CODE, failed, type ScanOptions } from './scan-imports.ts';
+import { ImportScan, type ScanQuestion } from './scan-messages.ts';
 
 const PROCESS = fileURLToPath(new URL('./scan-process.ts', import.meta.url));
 const LONGEST_SCAN_MS = 10_000;
@@ -83,7 +83,7 @@ export class ImportScanner {
   /** Undefined when there is no answer. */
   async #wait(child: ChildProcess, question: ScanQuestion): Promise<ImportScan | undefined> {
     const { promise, resolve } = Promise.withResolvers<ImportScan | undefined>();
-    const onMessage = (message: unknown): void => resolve(ScanReply.safeParse(message).data);
+    const onMessage = (message: unknown): void => resolve(ImportScan.safeParse(message).data);
     const onEnd = (): void => resolve(undefined);
     const timer = setTimeout(onEnd, this.#timeoutMs);
     child.once('message', onMessage);

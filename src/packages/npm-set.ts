@@ -1,6 +1,6 @@
 import { lstat, readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { InstalledPackage } from './api.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
 import { parseBunLock, type Lock, type LockedPackage } from './bun-lock.ts';
 import type { Inspected } from './ecosystem.ts';
 import { NEWEST, type InstallRequest } from './install-request.ts';

@@ -1,14 +1,11 @@
 import type { CellImage } from '../core/cell.ts';
-import type { Driver } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Limits } from '../core/limits.ts';
-import type { Log } from '../core/log.ts';
-import type { OpenNetwork } from '../egress/cell-network.ts';
 import type { Preset } from '../egress/presets.ts';
 import { Semaphore } from '../lib/semaphore.ts';
 import type { PackageSpec, Packages, PrepareOptions, PreparedPackages } from './api.ts';
 import type { Ecosystem } from './ecosystem.ts';
-import { installInCell } from './install-cell.ts';
+import { installInCell, type InstallCellParts } from './install-cell.ts';
 import { requestId, type InstallRequest } from './install-request.ts';
 import { mergeSpecs } from './package-spec.ts';
 import { NPM } from './npm-ecosystem.ts';
@@ -32,21 +29,20 @@ export const INSTALL_LIMITS: Limits = {
   outputBytes: 512 * MiB,
 };
 
-export interface PackageStoreOptions {
+export interface PackageStoreOptions extends Pick<
+  InstallCellParts,
+  'driver' | 'openNetwork' | 'caBundle' | 'log'
+> {
   /** On the host; made if it is not there. SECURITY: no cell may write to it. */
   readonly folder: string;
-  readonly driver: Driver;
   /** npm's unless given. */
   readonly ecosystem?: Ecosystem;
   /** Has the installer in it, for drivers that use images. */
   readonly image?: CellImage;
   /** Of the cell that installs; `outputBytes` bounds a set on disk. */
   readonly limits?: Limits;
-  readonly openNetwork: OpenNetwork;
   /** The preset of the ecosystem: where packages come from. Registries that want a password are not served. */
   registry(): Promise<Preset>;
-  /** Authorities that the cell trusts, in PEM. */
-  readonly caBundle: Uint8Array | undefined;
   /** For what packages are installed, such as `bun 1.4.4 linux x64`. */
   readonly platform: string;
   readonly minimumReleaseAgeSeconds?: number;
@@ -58,7 +54,6 @@ export interface PackageStoreOptions {
   /** A set that was asked for in this time is not removed: at least as long as a run may take. */
   readonly keepUsedMs?: number;
   readonly owners: Owners;
-  readonly log: Log;
 }
 
 /** Installs packages, each set once, and keeps them. */
@@ -127,12 +122,12 @@ export class PackageStore implements Packages {
   }
 
   async #install(id: string, request: InstallRequest, options: PrepareOptions): Promise<PreparedPackages> {
-    const { limits = INSTALL_LIMITS, mostItems = 100_000, driver, image, log } = this.#options;
+    const { limits = INSTALL_LIMITS, mostItems = 100_000, image, log } = this.#options;
     const startedAt = performance.now();
     const staged = await this.#sets.stage();
     try {
       const ecosystem = this.#ecosystem;
-      const parts = { ...this.#options, ecosystem, driver, image, limits };
+      const parts = { ...this.#options, ecosystem, image, limits };
       const { key, facts } = await installInCell(parts, {
         request,
         signal: options.signal,

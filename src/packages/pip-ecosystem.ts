@@ -2,7 +2,7 @@ import { readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { HotcellError } from '../core/errors.ts';
-import type { InstalledPackage } from './api.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
 import type { Ecosystem, InstallPlan, Inspected } from './ecosystem.ts';
 import type { InstallRequest } from './install-request.ts';
 import { quoted } from './package-spec.ts';

@@ -1,7 +1,9 @@
 import type { DriverTraits } from '../core/driver.ts';
 import type { CellFolder } from '../core/cell.ts';
 import { HotcellError } from '../core/errors.ts';
-import type { InstalledPackage, Packages } from './api.ts';
+import type { Job } from '../core/job.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
+import type { Packages } from './api.ts';
 import type { PythonScanner } from './python-scanner.ts';
 
 export interface PythonPackagesParts {
@@ -12,11 +14,7 @@ export interface PythonPackagesParts {
   readonly confines: DriverTraits['confines'];
 }
 
-interface PythonJob {
-  readonly code: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly files: readonly { readonly path: string }[];
-}
+type PythonJob = Pick<Job, 'code' | 'env' | 'files'>;
 
 interface ReadyPython {
   readonly folders: readonly CellFolder[];

@@ -11,7 +11,8 @@ import type { PackageSpec } from './api.ts';
 import { isPythonName } from './pip-spec.ts';
 import { quoted } from './package-spec.ts';
 import { toDistribution } from './python-distributions.ts';
-import { failed, LONGEST_CODE, type ImportScan } from './scan-imports.ts';
+import { failed, LONGEST_CODE } from './scan-imports.ts';
+import type { ImportScan } from './scan-messages.ts';
 import { parseJson } from '../lib/parse-json.ts';
 
 export interface PythonScannerOptions {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { LONGEST_CODE, scanImports, type ImportScan, type ScanProblem } from './scan-imports.ts';
+import { LONGEST_CODE, scanImports } from './scan-imports.ts';
 
-function scan(code: string, fileName = 'main.ts'): Extract<ImportScan, { ok: true }> {
+function scan(code: string, fileName = 'main.ts') {
   const result = scanImports(code, { fileName });
   if (!result.ok) throw new Error(JSON.stringify(result.problem));
   return result;
 }
 
-function problemOf(code: string, fileName = 'main.ts'): ScanProblem {
+function problemOf(code: string, fileName = 'main.ts') {
   const result = scanImports(code, { fileName });
   if (result.ok) throw new Error(`nothing is wrong with it: ${JSON.stringify(result.packages)}`);
   return result.problem;
@@ -307,7 +307,7 @@ describe('[MC-10] what stops a run before anything is installed', () => {
 
 describe('[MC-10] hostile code', () => {
   test.each([
-    ['a megabyte of statements', 'a;'.repeat(500_000), []],
+    ['a hundred thousand statements', 'a;'.repeat(100_000), []],
     ['a megabyte of comment', `/*${'import "no";'.repeat(80_000)}*/ import 'zod'`, ['zod']],
     ['a megabyte in one string', `'${'x'.repeat(1_000_000)}'; import 'zod'`, ['zod']],
     ['fifty thousand imports of one', `import 'zod';`.repeat(50_000), ['zod']],

@@ -1,34 +1,14 @@
 import { parseSync, type ParseResult } from 'oxc-parser';
 import { HotcellError } from '../core/errors.ts';
-import type { PackageSpec } from './api.ts';
 import { toCodePosition, type CodePosition } from './code-frame.ts';
 import { findImports, type FoundImport } from './find-imports.ts';
 import { readSpecifier } from './import-specifier.ts';
 import { SpecTable } from './package-spec.ts';
+import type { ImportScan, ScanProblem } from './scan-messages.ts';
 
 export interface ScanOptions {
   /** Its ending says what is read: `.ts`, `.tsx`, `.js`, `.jsx`, `.mts`, `.cts`, `.mjs`, `.cjs`. */
   readonly fileName: string;
-}
-
-export type ImportScan =
-  | {
-      readonly ok: true;
-      /** Each once, by name. */
-      readonly packages: readonly PackageSpec[];
-      /** What is loaded before the code itself, in this order, such as `zod/v4`. */
-      readonly eager: readonly string[];
-      /** With plain names in place of `zod@3` and `npm:zod`; everything else stands where it stood. */
-      readonly code: string;
-      /** For people. */
-      readonly warnings: readonly string[];
-    }
-  | { readonly ok: false; readonly problem: ScanProblem };
-
-/** Why the code cannot run; nothing needs to be installed for it. */
-export interface ScanProblem extends CodePosition {
-  readonly kind: 'syntax' | 'import';
-  readonly message: string;
 }
 
 /** SECURITY: whoever sends more wants us to be busy, not to run it. */

@@ -1,5 +1,5 @@
-import { failed, scanImports, type ImportScan } from './scan-imports.ts';
-import { ScanQuestion } from './scan-messages.ts';
+import { failed, scanImports } from './scan-imports.ts';
+import { ScanQuestion, type ImportScan } from './scan-messages.ts';
 
 /** The other side of `ImportScanner`: answers one question after the other, and ends when nobody can ask any more. */
 process.on('message', (message) => {

@@ -3,6 +3,7 @@ import { lstatSync, readFileSync, utimesSync } from 'node:fs';
 import { chmod, lstat, mkdir, open, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { InstalledPackage } from '../core/installed-package.ts';
 import { HotcellError } from '../core/errors.ts';
 import { setKey } from './install-request.ts';
 import { parseJson } from '../lib/parse-json.ts';
@@ -28,14 +29,7 @@ const UNCLAIMED_MS = 60_000;
 const Marker = z.strictObject({
   platform: z.string(),
   bytes: z.int().nonnegative(),
-  packages: z.array(
-    z.strictObject({
-      name: z.string(),
-      version: z.string(),
-      from: z.string(),
-      direct: z.boolean(),
-    }),
-  ),
+  packages: z.array(InstalledPackage),
   /** Folders that must be there. */
   places: z.array(z.string()),
 });

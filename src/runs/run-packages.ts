@@ -1,4 +1,5 @@
 import type { CellFolder } from '../core/cell.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
 import type { RunRequest } from './run.ts';
 
 /** Packages that code imports, where the operator lets them be installed. */
@@ -12,14 +13,5 @@ export interface ReadyPackages {
   readonly folders: readonly CellFolder[];
   /** Tells the interpreter where they are. */
   readonly env: Readonly<Record<string, string>>;
-  readonly packages: readonly RunPackage[];
-}
-
-export interface RunPackage {
-  readonly name: string;
-  readonly version: string;
-  /** The host that it came from. */
-  readonly from: string;
-  /** Imported by the code itself; the others came along. */
-  readonly direct: boolean;
+  readonly packages: readonly InstalledPackage[];
 }

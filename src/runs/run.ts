@@ -1,7 +1,7 @@
 import type { Isolation } from '../core/cell.ts';
 import type { ExecOutcome, ReachableLimit } from '../core/exec.ts';
 import type { Job } from '../core/job.ts';
-import type { RunPackage } from './run-packages.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
 
 export interface RunRequest extends Job {
   readonly language: string;
@@ -34,7 +34,7 @@ export interface RunResult {
   readonly isolation: Isolation;
   readonly warm: boolean;
   /** That it could import; undefined where none are installed for runs. */
-  readonly packages: readonly RunPackage[] | undefined;
+  readonly packages: readonly InstalledPackage[] | undefined;
 }
 
 export interface LanguageStatus {

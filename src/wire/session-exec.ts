@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { EXEC_END_REASONS, LIMITS_REACHED, LONGEST_TIMEOUT_S } from '../core/session-words.ts';
-import { EgressRefusal } from './egress.ts';
+import { EgressRefusal } from '../core/egress-refusal.ts';
 import { Encoding, PlainText, Text, Variables, isBase64 } from './text.ts';
 
 /** Body of `POST /v1/sessions/{id}/exec`. */

@@ -1,6 +1,6 @@
 import type { Isolation } from '../core/cell.ts';
 import type { Limits } from '../core/limits.ts';
-import type { InstalledPackage } from '../packages/api.ts';
+import type { InstalledPackage } from '../core/installed-package.ts';
 import type { FsReply } from '../wire/session-files.ts';
 import type { Denial, Permission } from '../wire/permissions.ts';
 

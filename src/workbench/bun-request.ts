@@ -2,6 +2,7 @@ import type { ExecRequest } from '../core/exec.ts';
 import type { CellNetwork } from '../egress/cell-network.ts';
 import { matchesStars } from '../lib/match-stars.ts';
 import type { Permission } from '../wire/permissions.ts';
+import { pathsOf } from './code-request.ts';
 
 /** What Bun must not do by itself; see guest/preload/hooks.ts for the rest. */
 const FLAGS = ['--no-install', '--no-env-file', '--no-addons', '--no-ffi-cc', '--no-macros'];
@@ -29,8 +30,6 @@ export function toBunRequest({ permissions, values, network, modules }: BunSubje
     ([name]) => !name.startsWith(OURS) && isGranted(permissions, name),
   );
   const names = new Set(granted.map(([name]) => name));
-  const pathsFor = (operation: 'read' | 'write'): string[] =>
-    files.filter(({ operations }) => operations.includes(operation)).map(({ path }) => path);
   return {
     argv: [
       'bun',
@@ -61,7 +60,12 @@ export function toBunRequest({ permissions, values, network, modules }: BunSubje
         }),
       },
     },
-    reach: { read: pathsFor('read'), write: pathsFor('write'), port: network?.port, programs: false },
+    reach: {
+      read: pathsOf(permissions, 'read'),
+      write: pathsOf(permissions, 'write'),
+      port: network?.port,
+      programs: false,
+    },
   };
 }
 

@@ -65,7 +65,7 @@ export function inPlace(request: ExecRequest, cwd: string): ExecRequest {
   return { ...request, cwd, env: { ...request.env, ...OWN_VARIABLES } };
 }
 
-function pathsOf(permissions: readonly Permission[], operation: 'read' | 'write'): string[] {
+export function pathsOf(permissions: readonly Permission[], operation: 'read' | 'write'): string[] {
   return permissions.flatMap((permission) =>
     permission.type === 'file' && permission.operations.includes(operation) ? [permission.path] : [],
   );

@@ -3,10 +3,7 @@ import { HeadTail } from '../lib/head-tail.ts';
 import type { CodeResult, CodeRun, RunOutput, RunPhase, RunProgress } from './api.ts';
 import { Throttle } from './throttle.ts';
 
-export interface LiveRunParts {
-  readonly id: string;
-  readonly language: string;
-  readonly startedAt: number;
+export interface LiveRunParts extends Pick<CodeRun, 'id' | 'language' | 'startedAt'> {
   /** Of each stream. */
   readonly keptBytes: number;
   /** Takes out of it what is not for people. */

@@ -5,6 +5,7 @@ import type { LanguageTable } from '../core/language.ts';
 import type { Log } from '../core/log.ts';
 import type { OpenNetwork } from '../egress/cell-network.ts';
 import type { PackageSpec, Packages } from '../packages/api.ts';
+import type { ImportScan } from '../packages/scan-messages.ts';
 import type { ExecutionMode } from './api.ts';
 import type { WorkbenchSettings } from './settings.ts';
 
@@ -57,24 +58,3 @@ export interface ImportReader {
   /** What was asked for by name and what was found, each once. Throws PACKAGE_UNAVAILABLE. */
   merge(names: readonly string[], found: readonly PackageSpec[]): readonly PackageSpec[];
 }
-
-export type ImportScan =
-  | {
-      readonly ok: true;
-      readonly packages: readonly PackageSpec[];
-      /** What is loaded before the code itself, in this order, such as `zod/v4`. */
-      readonly eager?: readonly string[];
-      /** As it is to be run. */
-      readonly code: string;
-      readonly warnings: readonly string[];
-    }
-  | {
-      readonly ok: false;
-      readonly problem: {
-        readonly kind: 'syntax' | 'import';
-        readonly message: string;
-        readonly line: number;
-        readonly column: number;
-        readonly frame: string;
-      };
-    };

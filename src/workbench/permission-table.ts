@@ -3,9 +3,9 @@ import { basename, dirname, isAbsolute, join } from 'node:path';
 import { HotcellError } from '../core/errors.ts';
 import type { HttpRule } from '../egress/cell-network.ts';
 import { whyNoRule } from '../egress/http-rule.ts';
-import { matchesStars } from '../lib/match-stars.ts';
 import type { Permission } from '../wire/permissions.ts';
 import type { ExecutionMode, Permissions } from './api.ts';
+import { isGranted } from './bun-request.ts';
 import { coversHost, coversPath, coversVariable } from './grantable.ts';
 import { toPermissionKey, toPermissionText } from './permission-text.ts';
 import type { WorkbenchSettings } from './settings.ts';
@@ -71,12 +71,8 @@ export class PermissionTable implements Permissions {
 
   /** The variables that were granted, with their values. */
   values(): Record<string, string> {
-    const patterns = this.list().flatMap((permission) =>
-      permission.type === 'env' ? permission.variables : [],
-    );
-    const entries = Object.entries(this.grantableValues()).filter(([name]) =>
-      patterns.some((pattern) => matchesStars(pattern, name)),
-    );
+    const granted = this.list();
+    const entries = Object.entries(this.grantableValues()).filter(([name]) => isGranted(granted, name));
     return Object.fromEntries(entries);
   }
 

@@ -3,6 +3,7 @@ import type { Language } from '../core/language.ts';
 import type { PackageSpec, Packages, PreparedPackages } from '../packages/api.ts';
 import { abortable } from '../core/abortable.ts';
 import type { CodeRequest, Owner, Snippets } from './api.ts';
+import type { CodeFiles } from './code-folder.ts';
 import type { ImportReader } from './options.ts';
 import {
   SNIPPETS,
@@ -22,9 +23,7 @@ export interface PrepareParts {
   onProgress(text: string): void;
 }
 
-export interface PreparedCode {
-  readonly main: { readonly name: string; readonly code: string };
-  readonly snippets: ReadonlyMap<string, string>;
+export interface PreparedCode extends Pick<CodeFiles, 'main' | 'snippets'> {
   /** Undefined when the code needs none. */
   readonly packages: PreparedPackages | undefined;
   /** What the main file imports before its first line, in this order. */
@@ -65,7 +64,7 @@ export async function prepareCode(request: CodeRequest, parts: PrepareParts): Pr
       ...found.warnings.map((warning) => (fileName === name ? warning : `${fileName}: ${warning}`)),
     );
     scanned.set(fileName, found.code);
-    if (fileName === name) eager = found.eager ?? [];
+    if (fileName === name) eager = found.eager;
   }
   const wanted = parts.imports.merge(request.packages, specs);
   const packages = wanted.length === 0 ? undefined : await install(wanted, parts);

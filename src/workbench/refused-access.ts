@@ -1,17 +1,10 @@
 import { ruleFor } from '../egress/http-rule.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { Denial } from '../wire/permissions.ts';
 import { toPermissionKey } from './permission-text.ts';
 
 const MOST_DENIALS = 20;
 const MOST_WARNINGS = 10;
-
-/** What the gate may know beside host and port. */
-type Seen = EgressRefusal & {
-  readonly scheme?: string | undefined;
-  readonly method?: string | undefined;
-  readonly path?: string | undefined;
-};
 
 /** What the gate refused: with the permission that would allow it, or the reason why none could. */
 export function toRefusedAccess(refusals: readonly EgressRefusal[]): {
@@ -35,7 +28,7 @@ export function toRefusedAccess(refusals: readonly EgressRefusal[]): {
   };
 }
 
-function toAction({ host, port, scheme, method, path }: Seen): string {
+function toAction({ host, port, scheme, method, path }: EgressRefusal): string {
   if (method === undefined || scheme === undefined) return `connect to ${host}:${port}`;
   return `${method} ${scheme}://${host}:${port}${path ?? ''}`;
 }

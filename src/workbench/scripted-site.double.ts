@@ -9,7 +9,7 @@ import type { CellNetwork } from '../egress/cell-network.ts';
 import { EventQueue } from '../lib/event-queue.ts';
 import { encodeFrame, FrameReader } from '../lib/frames.ts';
 import type { Packages } from '../packages/api.ts';
-import type { EgressRefusal } from '../wire/egress.ts';
+import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { WorkbenchSite } from './options.ts';
 
 const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };

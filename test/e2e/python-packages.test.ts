@@ -9,7 +9,7 @@ import type { PackageStore } from '../../src/packages/package-store.ts';
 import { PYPI } from '../../src/packages/pip-ecosystem.ts';
 import { PythonPackages } from '../../src/packages/python-packages.ts';
 import { PythonScanner } from '../../src/packages/python-scanner.ts';
-import type { ImportScan } from '../../src/packages/scan-imports.ts';
+import type { ImportScan } from '../../src/packages/scan-messages.ts';
 import { HotPool } from '../../src/pool/hot-pool.ts';
 import type { RunRequest } from '../../src/runs/run.ts';
 import { OneShotRuns } from '../../src/runs/runs.ts';

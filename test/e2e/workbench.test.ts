@@ -195,6 +195,7 @@ describeEach(FRESH_WAYS, (way) => {
           Promise.resolve({
             ok: true,
             code,
+            eager: [],
             warnings: [],
             packages: [...code.matchAll(/from "(\w+)"/g)].map(([, name = '']) => ({
               name,

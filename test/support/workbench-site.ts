@@ -25,7 +25,7 @@ export interface SiteWords {
 export function plainTools(dataDir: string, overrides: Partial<WorkbenchTools> = {}): WorkbenchTools {
   return {
     imports: {
-      scan: (code) => Promise.resolve({ ok: true, packages: [], code, warnings: [] }),
+      scan: (code) => Promise.resolve({ ok: true, packages: [], eager: [], code, warnings: [] }),
       merge: (_names, found) => found,
     },
     makeNetwork: () => () => Promise.reject(new HotcellError('INTERNAL', 'no gate here')),
