@@ -1,4 +1,3 @@
-import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { ERRORS, HotcellError, toCancelError, toHotcellError, type ErrorCode } from './errors.ts';
 
@@ -34,22 +33,6 @@ describe('one error', () => {
     ['something else', 'odd', 'odd'],
   ])('%s of somebody else becomes INTERNAL with its message', (_what, thrown, message) => {
     expect(toHotcellError(thrown)).toMatchObject({ code: 'INTERNAL', status: 500, message, cause: thrown });
-  });
-
-  test('[CX-08] a full disk under the store of sessions is no defect of ours', () => {
-    using db = new DatabaseSync(':memory:');
-    db.exec('PRAGMA max_page_count = 2; CREATE TABLE t (x)');
-    let thrown: unknown;
-    try {
-      db.prepare('INSERT INTO t VALUES (?)').run('x'.repeat(100_000));
-    } catch (error) {
-      thrown = error;
-    }
-    expect(toHotcellError(thrown)).toMatchObject({
-      code: 'SESSIONS_UNAVAILABLE',
-      status: 503,
-      cause: thrown,
-    });
   });
 
   test('one of ours stays as it is', () => {

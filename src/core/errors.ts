@@ -173,14 +173,9 @@ export class HotcellError extends Error {
   }
 }
 
-/** What SQLite calls a full disk. */
-const SQLITE_FULL = 13;
-
 export function toHotcellError(error: unknown): HotcellError {
   if (error instanceof HotcellError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  const isFull = error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL;
-  return new HotcellError(isFull ? 'SESSIONS_UNAVAILABLE' : 'INTERNAL', message, { cause: error });
+  return new HotcellError('INTERNAL', messageOf(error), { cause: error });
 }
 
 /** The error for work that `signal` ended: the reason given with it, if it is one of ours. */

@@ -1,4 +1,4 @@
-import type { Isolation } from '../core/cell.ts';
+import type { CellUsage, Isolation } from '../core/cell.ts';
 import type { TerminalSize } from '../core/exec.ts';
 import type { Limits } from '../core/limits.ts';
 import type { RuntimeType } from '../core/session-words.ts';
@@ -12,9 +12,8 @@ import type {
   SyncReport,
   SyncWish,
 } from '../workspace/files.ts';
-import type { ExecResult } from './exec-result.ts';
 import type { OutputPiece, OutputStream } from './output-records.ts';
-import type { ExecKind } from './stored-exec.ts';
+import type { ExecKind, ExecResult } from './stored-exec.ts';
 
 export type { EgressReport, PatchedFile, PathContent, SentFile, SyncReport, SyncWish };
 
@@ -77,10 +76,7 @@ export interface SessionView {
 }
 
 export interface SessionDetail extends SessionView {
-  readonly usage: {
-    readonly cpuMs: number;
-    readonly memoryBytes: number | undefined;
-    readonly processes: number | undefined;
+  readonly usage: CellUsage & {
     readonly diskBytes: number | undefined;
     /** Ids of the commands under way. */
     readonly running: readonly string[];

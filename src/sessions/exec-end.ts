@@ -2,7 +2,7 @@ import { describeReading, readOutcome, type EndBounds, type EndReason } from '..
 import type { ExecOutcome, Usage } from '../core/exec.ts';
 import type { Limits } from '../core/limits.ts';
 import type { LimitReached } from '../core/session-words.ts';
-import type { ExecEnd } from './exec-result.ts';
+import type { ExecResult } from './stored-exec.ts';
 
 /** Who asked for the end of a command. */
 export type KilledBy = 'request' | 'session_deleted' | 'session_expired' | 'output_log';
@@ -16,12 +16,7 @@ export interface EndContext {
   readonly limits: Limits;
 }
 
-export interface EndReport {
-  readonly end: ExecEnd;
-  readonly exitCode: number;
-  readonly ok: boolean;
-  readonly limitsReached: readonly LimitReached[];
-}
+export type EndReport = Pick<ExecResult, 'end' | 'exitCode' | 'ok' | 'limitsReached'>;
 
 /** The exit code of commands of whose end nobody knows more. */
 export const UNKNOWN_EXIT_CODE = -1;
@@ -35,7 +30,7 @@ const REASONS = {
   memory: 'memory',
   output: 'killed',
   cancelled: 'killed',
-} as const satisfies Record<EndReason, ExecEnd['reason']>;
+} as const satisfies Record<EndReason, ExecResult['end']['reason']>;
 
 /** What the fate of a command means for whoever sent it. */
 export function toEndReport(outcome: ExecOutcome, usage: Usage, context: EndContext): EndReport {

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { HotcellError } from '../core/errors.ts';
 import { HeadTail } from '../lib/head-tail.ts';
-import type { OutputPart } from './api.ts';
-import type { ExecResult } from './exec-result.ts';
+import type { ExecReport, OutputPart } from './api.ts';
+import type { ExecResult } from './stored-exec.ts';
 import type { ExecSurroundings } from './exec-surroundings.ts';
 import { OutputLog } from './output-log.ts';
 import type { OutputPiece, OutputStream } from './output-records.ts';
@@ -10,13 +10,6 @@ import { readPart } from './output-part.ts';
 
 /** Output up to here is at hand when the command ends, so that most replies read no file. */
 const AT_HAND_BYTES = 16 * 1024;
-
-interface Texts {
-  readonly stdout: string;
-  readonly stderr: string;
-  /** Bytes of both that are in neither. */
-  readonly cutBytes: number;
-}
 
 /** The output of one command: the log, and what makes replies of it. */
 export class ExecOutput {
@@ -102,12 +95,11 @@ export class ExecOutput {
   }
 
   async read(from: number, limitBytes: number, result: ExecResult | undefined): Promise<OutputPart> {
-    const log = await this.#open();
-    return readPart({ log, from, limitBytes, result });
+    return readPart(await this.#open(), from, limitBytes, result);
   }
 
   /** What a reply shows of both streams once `ended` has come. */
-  async texts(ended: Promise<unknown>): Promise<Texts> {
+  async texts(ended: Promise<unknown>): Promise<Omit<ExecReport, keyof ExecResult>> {
     this.#isAwaited = true;
     await Promise.race([ended, this.#released.promise]);
     const log = await this.#open();

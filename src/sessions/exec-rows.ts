@@ -1,41 +1,43 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { ExecResult } from './exec-result.ts';
-import { readExec, type ExecFacts, type ExecKind, type ExecRow, type UnreadableExec } from './stored-exec.ts';
+import type { ExecView } from './api.ts';
+import {
+  readExec,
+  type ExecFacts,
+  type ExecResult,
+  type ExecRow,
+  type UnreadableExec,
+} from './stored-exec.ts';
+import type { Statement } from './store-statement.ts';
 
-export interface NewExec {
-  readonly id: string;
+export interface NewExec extends Pick<ExecView, 'id' | 'command' | 'kind' | 'startedAt'> {
   readonly session: string;
   readonly position: number;
-  readonly command: string;
   /** SECURITY: the names of the variables only; their values are never stored. */
   readonly variables: readonly string[];
-  readonly kind: ExecKind;
-  readonly startedAt: number;
   readonly deadline: number | undefined;
   readonly facts: ExecFacts;
 }
 
 /** Every statement about commands, prepared once: they are on the way of each command. */
 export class ExecRows {
-  readonly #db: DatabaseSync;
-  readonly #insert: StatementSync;
-  readonly #begin: StatementSync;
-  readonly #setDeadline: StatementSync;
-  readonly #setTimedOut: StatementSync;
-  readonly #end: StatementSync;
-  readonly #remove: StatementSync;
+  readonly #prepare: (sql: string) => Statement;
+  readonly #insert: Statement;
+  readonly #begin: Statement;
+  readonly #setDeadline: Statement;
+  readonly #setTimedOut: Statement;
+  readonly #end: Statement;
+  readonly #remove: Statement;
 
-  constructor(db: DatabaseSync) {
-    this.#db = db;
-    this.#insert = db.prepare(
+  constructor(prepare: (sql: string) => Statement) {
+    this.#prepare = prepare;
+    this.#insert = prepare(
       `INSERT INTO execs (id, session, position, command, variables, kind, started_at, deadline, phase, output_base, facts)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'command', 0, ?)`,
     );
-    this.#begin = db.prepare('UPDATE execs SET number = ?, phase = ?, output_base = ? WHERE id = ?');
-    this.#setDeadline = db.prepare('UPDATE execs SET deadline = ? WHERE id = ?');
-    this.#setTimedOut = db.prepare('UPDATE execs SET timed_out = 1 WHERE id = ?');
-    this.#end = db.prepare('UPDATE execs SET result = ? WHERE id = ?');
-    this.#remove = db.prepare('DELETE FROM execs WHERE id = ?');
+    this.#begin = prepare('UPDATE execs SET number = ?, phase = ?, output_base = ? WHERE id = ?');
+    this.#setDeadline = prepare('UPDATE execs SET deadline = ? WHERE id = ?');
+    this.#setTimedOut = prepare('UPDATE execs SET timed_out = 1 WHERE id = ?');
+    this.#end = prepare('UPDATE execs SET result = ? WHERE id = ?');
+    this.#remove = prepare('DELETE FROM execs WHERE id = ?');
   }
 
   /** Before the command starts. */
@@ -77,7 +79,7 @@ export class ExecRows {
 
   /** In order of their start. */
   of(session: string): (ExecRow | UnreadableExec)[] {
-    const rows = this.#db.prepare('SELECT * FROM execs WHERE session = ? ORDER BY position').all(session);
+    const rows = this.#prepare('SELECT * FROM execs WHERE session = ? ORDER BY position').all(session);
     return rows.map(readExec);
   }
 }

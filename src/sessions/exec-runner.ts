@@ -12,17 +12,15 @@ import {
   type CommandBase,
   type CommandWish,
 } from './exec-plan.ts';
-import type { ChangedFile } from './exec-result.ts';
 import type { ExecSurroundings } from './exec-surroundings.ts';
 import type { ExecTable } from './exec-table.ts';
-import type { CommandExec } from './session-exec.ts';
-import type { ExecRow } from './stored-exec.ts';
+import type { CommandExec, EndFacts } from './session-exec.ts';
+import type { ChangedFile, ExecRow } from './stored-exec.ts';
 
 /** What commands need to know of their session, and may change of it. */
-export interface CommandsHost {
+export interface CommandsHost extends ExecSurroundings {
   readonly sessionId: string;
   readonly cell: Cell;
-  readonly around: ExecSurroundings;
   readonly place: CommandBase;
   /** The set-up command of the template runs before commands. */
   readonly setup: boolean;
@@ -93,7 +91,11 @@ export class ExecRunner {
         return;
       }
       const running = await this.#host.cell.exec(setup);
-      this.#table.begin(exec, { number: requireLastingExec(running).number, phase: 'setup', outputBase: 0 });
+      this.#host.rows.begin(exec.id, {
+        number: requireLastingExec(running).number,
+        phase: 'setup',
+        outputBase: 0,
+      });
       running.closeStdin();
       exec.startClock();
       this.#watch(exec, this.#attendSetup(launch, running, refusals));
@@ -104,18 +106,21 @@ export class ExecRunner {
 
   /** What the caller did wrong is told as an error; what went wrong with the cell is the end of the command. */
   #failToStart(exec: CommandExec, error: unknown, isNoted: boolean): void {
-    const { code, status, message } = toHotcellError(error);
     // It did not begin: after a restart nobody would know of it, and after its end nobody could ask for it.
     if (exec.state === 'running' && !isNoted) {
       this.#table.drop(exec);
       throw error;
     }
-    if (exec.state !== 'running' || status < 500) {
+    if (exec.state !== 'running' || toHotcellError(error).status < 500) {
       this.#table.forget(exec);
       throw error;
     }
-    const reason = code === 'CELL_LOST' ? this.#host.around.lostReason() : 'start_failed';
-    this.#end(exec, exec.killedBy === undefined ? toLostEnd(reason, message) : toKilledEnd(exec.killedBy));
+    this.#end(exec, exec.killedBy === undefined ? this.#toLostEnd(error) : toKilledEnd(exec.killedBy));
+  }
+
+  #toLostEnd(error: unknown): EndReport {
+    const { code, message } = toHotcellError(error);
+    return toLostEnd(code === 'CELL_LOST' ? this.#host.lostReason() : 'start_failed', message);
   }
 
   async #start(launch: Launch, refusals: Started['refusals']): Promise<Started> {
@@ -126,7 +131,7 @@ export class ExecRunner {
     const changes = launch.reportChanges ? await this.#host.watchFiles() : undefined;
     const request = toCommandRequest(place, { ...wish, env });
     const running = await cell.exec(launch.insists ? { ...request, fallbackCwd: wish.cwd } : request);
-    this.#table.begin(exec, {
+    this.#host.rows.begin(exec.id, {
       number: requireLastingExec(running).number,
       phase: 'command',
       outputBase: exec.outputBytes,
@@ -142,20 +147,16 @@ export class ExecRunner {
     const ending = await exec.attend(running, { acceptsInput: false, onlyStderr: true });
     if (ending === undefined) return;
     running.lasting?.forget();
-    const report = 'exit' in ending ? exec.toReport(ending.exit) : ending.report;
+    const { report, exit } = ending;
     if (!report.ok || exec.killedBy !== undefined) {
       const failure = report.ok ? toKilledEnd(exec.killedBy ?? 'request') : toSetupFailure(report);
-      this.#end(exec, failure, 'exit' in ending ? ending.exit : undefined, { refusals: refusals() });
+      this.#end(exec, failure, exit, { egressRefused: refusals() });
       return;
     }
     try {
       await this.#attend(launch, await this.#start(launch, refusals));
     } catch (error) {
-      const { code, message } = toHotcellError(error);
-      this.#end(
-        exec,
-        toLostEnd(code === 'CELL_LOST' ? this.#host.around.lostReason() : 'start_failed', message),
-      );
+      this.#end(exec, this.#toLostEnd(error));
     }
   }
 
@@ -167,21 +168,17 @@ export class ExecRunner {
     const { running, changes, refusals } = started;
     const ending = await exec.attend(running, { acceptsInput: launch.keepsInput });
     if (ending === undefined) return;
-    const exit = 'exit' in ending ? ending.exit : undefined;
-    const report = 'exit' in ending ? exec.toReport(ending.exit) : ending.report;
+    const { report, exit } = ending;
     const changedFiles = exit === undefined ? undefined : await this.#changesOf(exec, changes);
     const { place } = this.#host;
+    const cwdNote =
+      launch.insists === true
+        ? `${launch.wish.cwd} cannot be entered; the command did not begin`
+        : `${launch.wish.cwd} cannot be entered any more; the command began in ${place.workspace}`;
     const isStored = this.#end(exec, report, exit, {
-      refusals: refusals(),
-      ...(changedFiles === undefined ? {} : { changedFiles }),
-      ...(exit?.fellBack === true
-        ? {
-            cwdNote:
-              launch.insists === true
-                ? `${launch.wish.cwd} cannot be entered; the command did not begin`
-                : `${launch.wish.cwd} cannot be entered any more; the command began in ${place.workspace}`,
-          }
-        : {}),
+      egressRefused: refusals(),
+      changedFiles,
+      cwdNote: exit?.fellBack === true ? cwdNote : null,
     });
     // Only now: what is noted need not be told again.
     if (isStored) running.lasting?.forget();
@@ -191,18 +188,13 @@ export class ExecRunner {
     try {
       return await changes?.();
     } catch (error) {
-      this.#host.around.log.warn({ exec: id, error: messageOf(error) }, 'changed files unknown');
+      this.#host.log.warn({ exec: id, error: messageOf(error) }, 'changed files unknown');
       return undefined;
     }
   }
 
   /** False: it could not be stored, so the cell must remember it. */
-  #end(
-    exec: CommandExec,
-    report: EndReport,
-    exit?: ExitEvent,
-    facts: { refusals: EgressRefusal[]; cwdNote?: string; changedFiles?: ChangedFile[] } = { refusals: [] },
-  ): boolean {
+  #end(exec: CommandExec, report: EndReport, exit?: ExitEvent, facts: Omit<EndFacts, 'cwd'> = {}): boolean {
     const cwd = exec.identity.kind === 'foreground' ? toEndCwd(exit?.cwd) : undefined;
     if (cwd !== undefined && cwd !== this.#host.cwd()) this.#host.setCwd(cwd);
     const isStored = exec.end(report, exit?.usage, { ...facts, cwd: this.#host.cwd() });
@@ -235,8 +227,7 @@ export class ExecRunner {
   async #attendLateSetup(exec: CommandExec, running: Exec): Promise<void> {
     const ending = await exec.attend(running, { acceptsInput: false, onlyStderr: true });
     if (ending === undefined) return;
-    const exit = 'exit' in ending ? ending.exit : undefined;
-    const report = 'exit' in ending ? exec.toReport(ending.exit) : ending.report;
+    const { report, exit } = ending;
     const lost = toLostEnd(
       'server_restarted',
       'the server was restarted during the set-up command; send it again',
@@ -247,7 +238,7 @@ export class ExecRunner {
   /** SECURITY: whatever goes wrong with one command must not end the server. */
   #watch({ id }: CommandExec, attended: Promise<void>): void {
     attended.catch((error: unknown) => {
-      this.#host.around.log.error({ exec: id, error: messageOf(error) }, 'exec lost');
+      this.#host.log.error({ exec: id, error: messageOf(error) }, 'exec lost');
     });
   }
 }

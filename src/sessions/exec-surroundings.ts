@@ -1,17 +1,12 @@
-import type { Clock } from '../core/clock.ts';
 import type { Limits } from '../core/limits.ts';
-import type { Log } from '../core/log.ts';
 import type { ExecRows } from './exec-rows.ts';
 import type { SessionCounters } from './session-stats.ts';
-import type { SessionSettings } from './settings.ts';
+import type { SessionsOptions } from './sessions-options.ts';
 
 /** What a command needs of the session it belongs to. */
-export interface ExecSurroundings {
+export interface ExecSurroundings extends Pick<SessionsOptions, 'clock' | 'settings' | 'log'> {
   readonly rows: ExecRows;
-  readonly clock: Clock;
-  readonly settings: SessionSettings;
   readonly counters: SessionCounters;
-  readonly log: Log;
   readonly limits: Limits;
   /** Where the output of the session's commands is. */
   readonly outputFolder: string;

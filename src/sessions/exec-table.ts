@@ -73,10 +73,6 @@ export class ExecTable {
     this.add(exec);
   }
 
-  begin(exec: CommandExec, begun: { number: number; phase: 'setup' | 'command'; outputBase: number }): void {
-    this.#around.rows.begin(exec.id, begun);
-  }
-
   /** Forgets a command that never began. */
   forget(exec: CommandExec): void {
     this.#around.rows.remove(exec.id);

@@ -11,7 +11,7 @@ import type { SessionRows } from './session-rows.ts';
 
 const WORDS_KEPT = 1024;
 
-interface HelperParts {
+export interface HelperParts {
   readonly sessionId: string;
   readonly cell: Cell;
   readonly rows: SessionRows;

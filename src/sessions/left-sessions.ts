@@ -1,15 +1,13 @@
 import { requireLasting } from '../core/capabilities.ts';
 import type { Driver } from '../core/driver.ts';
 import { toHotcellError, type HotcellError } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
 import type { EndReason } from '../core/session-words.ts';
-import type { AuditLog } from '../policy/audit-log.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
 import { SessionRemains } from './session-remains.ts';
 import { SessionStore } from './session-store.ts';
+import type { SessionsOptions } from './sessions-options.ts';
 import type { SessionRow, UnreadableSession } from './stored-session.ts';
 import { VolumeHolds } from './volume-holds.ts';
-import type { Volumes } from './volumes.ts';
 
 /** A session whose server is gone. */
 export interface LeftSession {
@@ -52,13 +50,9 @@ function endOf(store: SessionStore, row: Row, abandonedMs: number): number | und
   return Math.max(row.touched_at, ...deadlines) + row.facts.ttlMs + abandonedMs;
 }
 
-export interface LeftOptions {
-  readonly dir: string;
+export interface LeftOptions extends Pick<SessionsOptions, 'dir' | 'volumes' | 'audit' | 'log'> {
   /** All that can be used and make cells that outlive a server. */
   readonly drivers: readonly Driver[];
-  readonly volumes: Volumes;
-  readonly audit: Pick<AuditLog, 'append'> | undefined;
-  readonly log: Log;
   now(): number;
   onEnded(session: LeftSession): void;
 }

@@ -86,7 +86,7 @@ function toTtlMs(asked: number | undefined, settings: SessionSettings): number {
 }
 
 /** Fields and units are those that callers know. */
-function requireAtMost(field: string, asked: number | undefined, most: number, unit = 1): void {
+export function requireAtMost(field: string, asked: number | undefined, most: number, unit = 1): void {
   if (asked === undefined || asked <= most) return;
   const words = `${field}: at most ${most / unit} here, got ${asked / unit}`;
   throw new HotcellError('LIMIT_TOO_HIGH', words, { field });

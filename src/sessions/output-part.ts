@@ -1,18 +1,16 @@
 import { wholeCharacters } from '../lib/capped-bytes.ts';
 import type { OutputPart } from './api.ts';
-import type { ExecResult } from './exec-result.ts';
+import type { ExecResult } from './stored-exec.ts';
 import type { OutputLog } from './output-log.ts';
 import type { OutputPiece, OutputStream } from './output-records.ts';
 
-interface OutputQuestion {
-  readonly log: OutputLog;
-  readonly from: number;
-  readonly limitBytes: number;
-  readonly result: ExecResult | undefined;
-}
-
 /** A part of the output, with all that was cut from it, and the result with the last part. */
-export async function readPart({ log, from, limitBytes, result }: OutputQuestion): Promise<OutputPart> {
+export async function readPart(
+  log: OutputLog,
+  from: number,
+  limitBytes: number,
+  result: ExecResult | undefined,
+): Promise<OutputPart> {
   const chunks: { stream: OutputStream; from: number; bytes: Uint8Array }[] = [];
   const cut: { from: number; to: number }[] = [];
   let next = Math.min(from, log.bytes);

@@ -215,7 +215,7 @@ describe('what is gone', () => {
     const making = await fixture.create(before, { project: 'making' });
     const { facts, tenant } = making;
     before.store.sessions.remove(making.id);
-    before.store.sessions.begin({ id: making.id, tenant, facts, cwd: '', allow: undefined });
+    before.store.sessions.begin({ id: making.id, tenant, facts, allow: undefined }, '');
     await fixture.crash(before);
     const after = await fixture.open();
     expect(fixture.host.alive).toEqual([]);

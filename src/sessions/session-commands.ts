@@ -4,10 +4,11 @@ import type { CommandRequest, TerminalRequest } from './api.ts';
 import { toKilledEnd, type KilledBy } from './exec-end.ts';
 import { toCwd } from './exec-plan.ts';
 import { ExecRunner, type CommandsHost, type Launch } from './exec-runner.ts';
-import type { ExecSurroundings } from './exec-surroundings.ts';
 import { ExecTable } from './exec-table.ts';
 import { newExecId } from './ids.ts';
+import { requireAtMost } from './new-session.ts';
 import { CommandExec } from './session-exec.ts';
+import type { SessionSettings } from './settings.ts';
 
 /** The commands of one session: who runs, who waits, and what becomes of them. */
 export class SessionCommands {
@@ -18,17 +19,16 @@ export class SessionCommands {
 
   constructor(host: CommandsHost) {
     this.#host = host;
-    this.table = new ExecTable(host.sessionId, host.around);
+    this.table = new ExecTable(host.sessionId, host);
     this.#runner = new ExecRunner(host, this.table);
   }
 
   /** Resolves when the command has begun. */
   async exec(request: CommandRequest, signal: AbortSignal): Promise<CommandExec> {
-    const { around } = this.#host;
     this.#host.requireReady();
-    const timeoutMs = toTimeoutMs(request.timeoutMs, around);
+    const timeoutMs = toTimeoutMs(request.timeoutMs, this.#host.settings);
     const kind = request.background ? 'background' : 'foreground';
-    const exec = new CommandExec({ id: newExecId(), command: request.command, kind, timeoutMs }, around);
+    const exec = new CommandExec({ id: newExecId(), command: request.command, kind, timeoutMs }, this.#host);
     if (request.background) {
       this.#requireRoomBeside();
       await this.#runner.launch(this.#toLaunch(exec, request));
@@ -52,7 +52,7 @@ export class SessionCommands {
     // Through a shell, so that it finds the same programs as commands do.
     const command = request.command ?? 'exec bash -i';
     const identity = { id: newExecId(), command, kind: 'terminal', timeoutMs: undefined } as const;
-    const exec = new CommandExec(identity, this.#host.around);
+    const exec = new CommandExec(identity, this.#host);
     const wish = { command, cwd: this.#host.cwd(), env, terminal: size };
     await this.#runner.launch({ ...BESIDE, exec, wish });
     return exec;
@@ -77,7 +77,7 @@ export class SessionCommands {
   }
 
   #requireRoomBeside(): void {
-    const { beside } = this.#host.around.settings;
+    const { beside } = this.#host.settings;
     if (this.table.countRunningBeside() < beside) return;
     throw new HotcellError(
       'SESSION_BUSY',
@@ -97,7 +97,7 @@ export class SessionCommands {
     } catch (error) {
       this.table.drop(exec);
       if (exec.killedBy !== 'request') throw error;
-      exec.end(toKilledEnd('request'), undefined, { cwd: this.#host.cwd(), refusals: [] });
+      exec.end(toKilledEnd('request'), undefined, { cwd: this.#host.cwd() });
       return false;
     }
   }
@@ -107,15 +107,14 @@ export class SessionCommands {
     const { isBusy, waiting } = this.#turns;
     if (isBusy && onBusy === 'reject')
       throw new HotcellError('SESSION_BUSY', 'another command is running in this session');
-    if (isBusy && waiting >= this.#host.around.settings.queue)
+    if (isBusy && waiting >= this.#host.settings.queue)
       throw new HotcellError('SESSION_BUSY', `${waiting} commands wait in this session already`);
     return this.#turns.enter(signal);
   }
 
   /** After a restart of the server: takes up what the cell still knows, and ends the rest. Returns the last number in use. */
   async restore(isPaused: boolean): Promise<number> {
-    const { around, sessionId } = this.#host;
-    const rows = around.rows.of(sessionId);
+    const rows = this.#host.rows.of(this.#host.sessionId);
     for (const { row, exec } of await this.table.restore(rows)) {
       if (exec.state === 'ended') continue;
       this.#runner.resume(row, exec, isPaused);
@@ -153,11 +152,7 @@ const BESIDE = {
   dotenv: true,
 } as const;
 
-function toTimeoutMs(asked: number | undefined, { settings }: ExecSurroundings): number {
-  if (asked === undefined) return settings.timeoutMs;
-  const most = settings.ceilings.timeoutMs;
-  if (asked <= most) return asked;
-  throw new HotcellError('LIMIT_TOO_HIGH', `timeout_s: at most ${most / 1000} here, got ${asked / 1000}`, {
-    field: 'timeout_s',
-  });
+function toTimeoutMs(asked: number | undefined, settings: SessionSettings): number {
+  requireAtMost('timeout_s', asked, settings.ceilings.timeoutMs, 1000);
+  return asked ?? settings.timeoutMs;
 }

@@ -1,33 +1,27 @@
 import { attend, type ExitEvent } from '../cells/run-to-end.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import type { Exec, TerminalSize } from '../core/exec.ts';
-import type { EgressRefusal } from '../core/egress-refusal.ts';
 import type { ExecReport, ExecState, ExecView, OutputEvent, OutputPart, SessionExec } from './api.ts';
 import { ExecDeadline } from './exec-deadline.ts';
 import { toEndReport, toKilledEnd, toLostEnd, type EndReport, type KilledBy } from './exec-end.ts';
-import type { ChangedFile, ExecResult } from './exec-result.ts';
 import type { ExecSurroundings } from './exec-surroundings.ts';
 import { ExecOutput } from './exec-output.ts';
-import type { ExecKind } from './stored-exec.ts';
+import type { ExecResult } from './stored-exec.ts';
 
 /** What is known of a command before it begins. */
-export interface ExecIdentity {
-  readonly id: string;
-  readonly command: string;
-  readonly kind: ExecKind;
+export interface ExecIdentity extends Pick<ExecView, 'id' | 'command' | 'kind'> {
   readonly timeoutMs: number | undefined;
 }
 
 /** What belongs into the result beside the end. */
-export interface EndFacts {
-  readonly cwd: string;
-  readonly cwdNote?: string;
-  readonly refusals: readonly EgressRefusal[];
-  readonly changedFiles?: readonly ChangedFile[];
-}
+export type EndFacts = Pick<ExecResult, 'cwd'> &
+  Partial<Pick<ExecResult, 'cwdNote' | 'egressRefused' | 'changedFiles'>>;
 
-/** The cell has told the end of a command, or is lost. */
-export type Ending = { readonly exit: ExitEvent } | { readonly report: EndReport };
+/** `exit` is what the cell has told of the end, unless it is lost. */
+export interface Ending {
+  readonly report: EndReport;
+  readonly exit?: ExitEvent;
+}
 
 /** Time for a server that is there to have ended a command itself. */
 const CELL_LATER_MS = 10_000;
@@ -137,7 +131,7 @@ export class CommandExec implements SessionExec {
         },
       });
       // One that comes after we have let go is for the next server.
-      return this.#isLetGo ? undefined : { exit };
+      return this.#isLetGo ? undefined : { report: this.#toReport(exit), exit };
     } catch (error) {
       return this.#isLetGo ? undefined : { report: this.#toLostReport(error) };
     } finally {
@@ -202,7 +196,7 @@ export class CommandExec implements SessionExec {
   }
 
   /** What the cell said about the end, in our words. */
-  toReport(exit: ExitEvent): EndReport {
+  #toReport(exit: ExitEvent): EndReport {
     return toEndReport(exit.outcome, exit.usage, {
       killedBy: this.#killedBy,
       timedOut: this.#deadline.isReached || this.#wasTimedOut,
@@ -217,19 +211,15 @@ export class CommandExec implements SessionExec {
     const { stderrBytes, bytes } = this.output;
     const result: ExecResult = {
       execId: this.id,
-      ok: report.ok,
-      exitCode: report.exitCode,
-      cwd: facts.cwd,
-      cwdNote: facts.cwdNote ?? null,
+      ...report,
+      cwdNote: null,
+      egressRefused: [],
+      ...facts,
       durationMs: Math.max(0, Math.round((this.#around.clock.now() - this.#startedAt) * 100) / 100),
-      end: report.end,
-      limitsReached: report.limitsReached,
       cpuTimeMs: usage?.cpuMs ?? 0,
       peakMemoryBytes: usage?.peakMemoryBytes ?? null,
       stdoutBytes: bytes - stderrBytes,
       stderrBytes,
-      egressRefused: [...facts.refusals],
-      ...(facts.changedFiles === undefined ? {} : { changedFiles: [...facts.changedFiles] }),
     };
     const isStored =
       this.#state !== 'running' || this.#store('result', () => this.#around.rows.end(this.id, result));

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type { CellFile } from '../core/cell.ts';
 import type { Clock } from '../core/clock.ts';
 import { HotcellError } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
 import { parseDotenv } from '../lib/dotenv.ts';
 import type { PatchedFile, PathContent, SentFile, SyncReport, SyncWish } from '../workspace/files.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
@@ -10,8 +9,8 @@ import { Snapshot, diffSnapshots } from '../workspace/snapshot.ts';
 import { SyncIndex } from '../workspace/synced-files.ts';
 import type { Workspace } from '../workspace/workspace.ts';
 import type { Changes } from './api.ts';
-import type { ChangedFile } from './exec-result.ts';
-import type { SessionRows } from './session-rows.ts';
+import type { ChangedFile } from './stored-exec.ts';
+import type { HelperParts } from './helper-execs.ts';
 
 const KiB = 1024;
 const DOTENV_BYTES = 256 * KiB;
@@ -22,12 +21,9 @@ const CHANGES_TOLD = 1000;
 const SMALL_FILE_BYTES = 32 * KiB;
 const CONTENT_BYTES = 256 * KiB;
 
-interface FilesParts {
-  readonly sessionId: string;
+interface FilesParts extends Pick<HelperParts, 'sessionId' | 'rows' | 'log'> {
   readonly workspace: Workspace;
-  readonly rows: SessionRows;
   readonly clock: Clock;
-  readonly log: Log;
   readonly readBytes: number;
   /** As it was stored. */
   readonly syncIndex: string | undefined;

@@ -115,7 +115,7 @@ export class SessionFixture {
   /** As kill -9 would: nothing is written any more, nobody listens any more. */
   async crash(sessions: KeptSessions): Promise<void> {
     this.#servers.delete(sessions);
-    this.#crashed.add(sessions.clock);
+    this.#crashed.add(sessions.options.clock);
     sessions.store.close();
     await this.driver.close();
   }

@@ -1,21 +1,11 @@
 import { runToEnd } from '../cells/run-to-end.ts';
 import { requireFreezer } from '../core/capabilities.ts';
-import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
-import type { BegunSession } from './new-session.ts';
 import type { ExecTable } from './exec-table.ts';
-import type { SessionStore } from './session-store.ts';
+import type { SessionParts } from './session.ts';
 
-interface LifeParts extends Pick<BegunSession, 'id' | 'cell' | 'cwd' | 'touchedAt' | 'pausedAt'> {
-  readonly ttlMs: number;
-  /** So much later than the session the cell ends by itself. */
-  readonly abandonedMs: number;
-  readonly clock: Clock;
-  readonly store: SessionStore;
-  readonly log: Log;
-}
+type LifeParts = Pick<SessionParts, 'id' | 'facts' | 'cell' | 'cwd' | 'touchedAt' | 'pausedAt' | 'host'>;
 
 const HEARD_MS = 5_000;
 
@@ -38,39 +28,43 @@ export class SessionLife {
     this.#pausedAt = parts.pausedAt;
   }
 
+  #now(): number {
+    return this.#parts.host.options.clock.now();
+  }
+
   get cwd(): string {
     return this.#cwd;
   }
 
   setCwd(cwd: string): void {
-    const { id, log, store } = this.#parts;
+    const { id, host } = this.#parts;
     this.#cwd = cwd;
     try {
-      store.sessions.setCwd(id, cwd);
+      host.store.sessions.setCwd(id, cwd);
     } catch (error) {
       // The next command begins there all the same; only a restart would not know.
-      log.error({ session: toSessionMark(id), error: messageOf(error) }, 'session folder not stored');
+      const session = toSessionMark(id);
+      host.options.log.error({ session, error: messageOf(error) }, 'session folder not stored');
     }
   }
 
   /** A sign of life. */
   touch(): void {
-    this.#touchedAt = this.#parts.clock.now();
+    this.#touchedAt = this.#now();
   }
 
   /** Written down now and then only: a crash may take some seconds from the life of a session, and no more. */
   storeTouch(): void {
     if (this.#storedTouch === this.#touchedAt) return;
     this.#storedTouch = this.#touchedAt;
-    this.#parts.store.sessions.touch(this.#parts.id, this.#touchedAt);
+    this.#parts.host.store.sessions.touch(this.#parts.id, this.#touchedAt);
   }
 
   /** Commands that run count as life, and so do people who look at a terminal; a terminal alone does not. */
   expiresAt(table: ExecTable): number {
-    const { clock, ttlMs } = this.#parts;
     const isBusy =
       !this.isPaused && table.living().some((exec) => exec.identity.kind !== 'terminal' || exec.isWatched);
-    return (isBusy ? clock.now() : this.#touchedAt) + ttlMs;
+    return (isBusy ? this.#now() : this.#touchedAt) + this.#parts.facts.ttlMs;
   }
 
   get isPaused(): boolean {
@@ -81,13 +75,13 @@ export class SessionLife {
   pause(table: ExecTable): Promise<boolean> {
     return this.#change(async () => {
       if (this.isPaused) return false;
-      const { cell, clock, id, store } = this.#parts;
+      const { cell, host, id } = this.#parts;
       const freezer = requireFreezer(cell);
       await this.#takeBackDeadlines(table);
       await freezer.freeze();
-      this.#pausedAt = clock.now();
+      this.#pausedAt = this.#now();
       for (const exec of table.living()) exec.stopClock();
-      store.sessions.setPaused(id, this.#pausedAt);
+      host.store.sessions.setPaused(id, this.#pausedAt);
       return true;
     });
   }
@@ -95,9 +89,10 @@ export class SessionLife {
   resume(table: ExecTable): Promise<boolean> {
     return this.#change(async () => {
       if (this.#pausedAt === undefined) return false;
-      const { cell, clock, id, store } = this.#parts;
+      const { cell, id, host } = this.#parts;
+      const { store } = host;
       await requireFreezer(cell).thaw();
-      const pausedFor = clock.now() - this.#pausedAt;
+      const pausedFor = this.#now() - this.#pausedAt;
       this.#pausedAt = undefined;
       store.atomically(() => {
         store.sessions.setPaused(id, undefined);
@@ -121,16 +116,18 @@ export class SessionLife {
    * that run now would have.
    */
   tellCell(table: ExecTable): void {
-    const { cell, clock } = this.#parts;
     if (this.isPaused || this.isOver) return;
-    cell.lasting?.endAfter({ afterMs: Math.max(0, this.cellEndsAt(table) - clock.now()), graceMs: 0 });
+    this.#parts.cell.lasting?.endAfter({
+      afterMs: Math.max(0, this.cellEndsAt(table) - this.#now()),
+      graceMs: 0,
+    });
   }
 
   /** When the cell is gone if no server comes. */
   cellEndsAt(table: ExecTable): number {
-    const { abandonedMs, ttlMs } = this.#parts;
+    const { facts, host } = this.#parts;
     const last = Math.max(0, ...table.living().map(({ deadlineAt = 0 }) => deadlineAt));
-    return Math.max(this.expiresAt(table), last + ttlMs) + abandonedMs;
+    return Math.max(this.expiresAt(table), last + facts.ttlMs) + host.options.settings.abandonedMs;
   }
 
   /** A cell that thaws must not find that its time was over long ago. Resolves when the cell has heard of it. */

@@ -11,16 +11,8 @@ import type { BegunSession, NewSession } from './new-session.ts';
 import { LiveSession } from './session.ts';
 import { SessionFiles } from './session-files.ts';
 import type { SessionHost } from './session-host.ts';
-import type { SessionsOptions } from './sessions-options.ts';
 import type { SessionFacts, SessionRow } from './stored-session.ts';
 import { TEMPLATES } from './templates.ts';
-
-interface MakerParts extends Pick<
-  SessionsOptions,
-  'driver' | 'engineMounts' | 'openNetwork' | 'log' | 'caBundle' | 'settings'
-> {
-  readonly host: SessionHost;
-}
 
 const CA_BUNDLE_IN_CELL = `${HOME_IN_CELL}/.ca-certificates.crt`;
 
@@ -33,19 +25,19 @@ const PREPARE = [
 
 /** Puts the pieces of a session together: a new one, or one that has lived before. */
 export class SessionMaker {
-  readonly #parts: MakerParts;
+  readonly #host: SessionHost;
 
-  constructor(parts: MakerParts) {
-    this.#parts = parts;
+  constructor(host: SessionHost) {
+    this.#host = host;
   }
 
   async make(asked: NewSession): Promise<LiveSession> {
-    const { driver, host } = this.#parts;
+    const { driver, engineMounts, log } = this.#host.options;
     const cell = await driver.create(this.#toSpec(asked.facts));
     let session: LiveSession | undefined;
     try {
       const { createdAt, project, volumeFolder } = asked.facts;
-      if (volumeFolder !== null && this.#parts.engineMounts)
+      if (volumeFolder !== null && engineMounts)
         await requireSight(cell, await sightOfWorkspace(volumeFolder));
       session = await this.#assemble(
         {
@@ -60,7 +52,7 @@ export class SessionMaker {
       );
       await this.#prepare(session);
       // Until now a crash would have left a session that nobody has heard of.
-      host.store.sessions.complete(asked.id, {
+      this.#host.store.sessions.complete(asked.id, {
         id: cell.id,
         record: requireLastingCell(cell).record,
       });
@@ -68,7 +60,7 @@ export class SessionMaker {
     } catch (error) {
       await session?.parts.furnished.closeNetwork();
       await cell.dispose().catch((failure: unknown) => {
-        this.#parts.log.error({ cell: cell.id, error: messageOf(failure) }, 'cell removal failed');
+        log.error({ cell: cell.id, error: messageOf(failure) }, 'cell removal failed');
       });
       throw error;
     }
@@ -76,7 +68,7 @@ export class SessionMaker {
 
   /** Takes over a session of the server before us. Throws CELL_LOST when its cell is gone. */
   async adopt(row: SessionRow): Promise<LiveSession> {
-    const { driver } = this.#parts;
+    const { driver } = this.#host.options;
     if (row.record === null) throw new HotcellError('INTERNAL', 'nothing is stored of how to reach its cell');
     const cell = await requireLasting(driver).adopt(row.record, this.#toSpec(row.facts));
     const session = await this.#assemble(
@@ -112,16 +104,15 @@ export class SessionMaker {
       kind: 'session',
       limits: facts.limits,
       image: TEMPLATES[facts.runtime].image,
-      lasting: { store: this.#parts.host.store.id },
+      lasting: { store: this.#host.store.id },
       workspace: { folder: facts.volumeFolder ?? undefined, owner: facts.volumeOwner },
     };
   }
 
   async #assemble(begun: BegunSession, inherits: boolean): Promise<LiveSession> {
-    const { host, log, settings, caBundle, openNetwork } = this.#parts;
+    const { store, options } = this.#host;
+    const { clock, log, settings, caBundle, openNetwork } = options;
     const { id, cell, allow, facts, syncIndex } = begun;
-    const { readBytes } = settings;
-    const { clock, store } = host;
     const helpers = new HelperExecs({ sessionId: id, cell, rows: store.sessions, log, inherits });
     const startHelper = (request: ExecRequest): Promise<Exec> => helpers.start(request);
     const workspace = new Workspace({ exec: startHelper, root: toWorkspacePath(facts.project) });
@@ -131,12 +122,12 @@ export class SessionMaker {
       rows: store.sessions,
       clock,
       log,
-      readBytes,
+      readBytes: settings.readBytes,
       syncIndex,
     });
     const furnished = new FurnishedCell(cell, { log, caBundle, caPath: CA_BUNDLE_IN_CELL, startHelper });
     const network = allow === undefined ? undefined : await furnished.openNetwork(openNetwork, allow);
-    return new LiveSession({ ...begun, furnished, helpers, files, network, host });
+    return new LiveSession({ ...begun, furnished, helpers, files, network, host: this.#host });
   }
 
   async #prepare({ parts, workspacePath }: LiveSession): Promise<void> {

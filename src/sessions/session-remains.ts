@@ -19,7 +19,7 @@ const KEPT_AFTER: Readonly<Record<EndReason, VolumeKeep>> = {
   create_failed: 'all',
 };
 
-interface RemainsParts {
+export interface RemainsParts {
   readonly store: SessionStore;
   readonly holds: VolumeHolds;
   readonly log: Log;
@@ -39,13 +39,9 @@ export class SessionRemains {
 
   /** Removes all of it but the reason why it ended, and files that are kept. */
   async remove(sessionId: string, volumeKey: string | undefined, reason: EndReason): Promise<void> {
-    const { store, holds, log } = this.#parts;
-    if (volumeKey !== undefined)
-      await holds.release(volumeKey, KEPT_AFTER[reason]).catch((error: unknown) => {
-        log.error({ session: toSessionMark(sessionId), error: messageOf(error) }, 'volume release failed');
-      });
+    if (volumeKey !== undefined) await this.#release(sessionId, volumeKey, KEPT_AFTER[reason]);
     await rm(this.outputFolderOf(sessionId), { recursive: true, force: true });
-    store.sessions.completeEnd(sessionId);
+    this.#parts.store.sessions.completeEnd(sessionId);
   }
 
   /**
@@ -53,12 +49,15 @@ export class SessionRemains {
    * made for it is anybody's.
    */
   async forgetUnborn({ id, facts: { volumeKey, volumeFresh } }: SessionRow): Promise<void> {
-    const { store, holds, log } = this.#parts;
-    if (volumeFresh && !holds.keys().has(volumeKey)) {
-      await holds.release(volumeKey, 'nothing').catch((error: unknown) => {
-        log.error({ session: toSessionMark(id), error: messageOf(error) }, 'volume release failed');
-      });
-    }
+    const { store, holds } = this.#parts;
+    if (volumeFresh && !holds.keys().has(volumeKey)) await this.#release(id, volumeKey, 'nothing');
     store.sessions.remove(id);
+  }
+
+  async #release(sessionId: string, volumeKey: string, keep: VolumeKeep): Promise<void> {
+    await this.#parts.holds.release(volumeKey, keep).catch((error: unknown) => {
+      const session = toSessionMark(sessionId);
+      this.#parts.log.error({ session, error: messageOf(error) }, 'volume release failed');
+    });
   }
 }

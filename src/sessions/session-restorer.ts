@@ -1,23 +1,17 @@
 import { requireLasting } from '../core/capabilities.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError, toHotcellError } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
 import { Semaphore } from '../lib/semaphore.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
 import type { LiveSession } from './session.ts';
 import type { SessionMaker } from './session-maker.ts';
-import type { SessionRemains } from './session-remains.ts';
-import type { SessionStore } from './session-store.ts';
+import type { RemainsParts, SessionRemains } from './session-remains.ts';
 import type { SessionRow, UnreadableSession } from './stored-session.ts';
-import type { VolumeHolds } from './volume-holds.ts';
 
-interface RestorerParts {
-  readonly store: SessionStore;
+interface RestorerParts extends RemainsParts {
   readonly driver: Driver;
   readonly maker: SessionMaker;
-  readonly holds: VolumeHolds;
   readonly remains: SessionRemains;
-  readonly log: Log;
   /** Sessions that are taken over at once. */
   readonly adopting: number;
   readonly abandonedMs: number;

@@ -1,24 +1,19 @@
 import type { EndReason, ExecEndReason } from '../core/session-words.ts';
 
-export interface SessionStats {
+/** What is there at the moment. */
+interface Present {
   readonly open: number;
   readonly paused: number;
-  readonly created: number;
-  /** Taken over after a restart of the server. */
-  readonly adopted: number;
-  readonly ended: Readonly<Partial<Record<EndReason, number>>>;
   readonly runningExecs: number;
   readonly waitingExecs: number;
-  readonly execs: Readonly<Partial<Record<ExecEndReason, number>>>;
-  readonly outputBytes: number;
-  readonly uploads: number;
-  readonly syncs: number;
-  readonly egressRefusals: number;
 }
+
+export type SessionStats = ReturnType<SessionCounters['toStats']>;
 
 /** What has happened since the server began. */
 export class SessionCounters {
   created = 0;
+  /** Taken over after a restart of the server. */
   adopted = 0;
   outputBytes = 0;
   uploads = 0;
@@ -27,8 +22,7 @@ export class SessionCounters {
   readonly ended = new Map<EndReason, number>();
   readonly execs = new Map<ExecEndReason, number>();
 
-  /** Together with what is there at the moment. */
-  toStats(now: Pick<SessionStats, 'open' | 'paused' | 'runningExecs' | 'waitingExecs'>): SessionStats {
+  toStats(now: Present) {
     const { created, adopted, outputBytes, uploads, syncs, egressRefusals } = this;
     const ended = Object.fromEntries(this.ended);
     const execs = Object.fromEntries(this.execs);

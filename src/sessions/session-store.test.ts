@@ -95,8 +95,9 @@ test('[RS-22] [SC-02] a server killed with -9 leaves every command it began, and
     const store = SessionStore.open(process.argv[1]);
     const settings = SessionSettings.parse({});
     const request = { project: 'p', runtime: 'shell', network: false, dotenv: false, setup: false, limits: {} };
-    const { id, facts } = toNewSession({ tenant: 't', settings, now: Date.now() }, request);
-    store.sessions.begin({ id, tenant: 't', facts, cwd: '/workspace/p', allow: undefined });
+    const asked = toNewSession({ tenant: 't', settings, now: Date.now() }, request);
+    store.sessions.begin(asked, '/workspace/p');
+    const { id } = asked;
     store.sessions.complete(id, { id: 'cell', record: 'secret' });
     for (let position = 1; ; position++) {
       const exec = 'exec_' + position;

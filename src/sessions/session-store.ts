@@ -6,6 +6,7 @@ import { HotcellError, messageOf } from '../core/errors.ts';
 import { ExecRows } from './exec-rows.ts';
 import { SessionRows } from './session-rows.ts';
 import { prepareFormat, readMeta } from './store-format.ts';
+import { isSqliteError, prepare, toFullError } from './store-statement.ts';
 
 const SQLITE_BUSY = 5;
 /** How long to wait for somebody who is just looking at the store, such as `hotcell doctor`. */
@@ -31,8 +32,8 @@ export class SessionStore {
     this.isNew = isNew;
     this.id = this.#meta('keeper', () => randomBytes(6).toString('hex'));
     this.outputFolder = join(folder, 'output');
-    this.sessions = new SessionRows(db);
-    this.execs = new ExecRows(db);
+    this.sessions = new SessionRows((sql) => prepare(db, sql));
+    this.execs = new ExecRows((sql) => prepare(db, sql));
   }
 
   static isIn(folder: string): boolean {
@@ -78,7 +79,7 @@ export class SessionStore {
       this.#db.exec('COMMIT');
     } catch (error) {
       this.#db.exec('ROLLBACK');
-      throw error;
+      throw toFullError(error);
     }
   }
 
@@ -104,8 +105,7 @@ export class SessionStore {
 
 export function toStoreError(error: unknown, folder: string): HotcellError {
   if (error instanceof HotcellError) return error;
-  const isBusy = error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY;
-  return isBusy
+  return isSqliteError(error, SQLITE_BUSY)
     ? new HotcellError('SESSIONS_UNAVAILABLE', `another server uses ${folder}`, {
         hint: 'Stop it, or give this one a folder of its own (setting sessions.dir).',
         cause: error,

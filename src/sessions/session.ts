@@ -48,15 +48,12 @@ export class LiveSession implements Session {
   #ranOutOfMemory = false;
 
   constructor(parts: SessionParts) {
-    const { facts, host, id } = parts;
     this.parts = parts;
-    this.id = id;
+    this.id = parts.id;
     this.tenant = parts.tenant;
-    this.facts = facts;
-    this.#host = host;
-    const { clock, log, store } = host;
-    const { abandonedMs } = host.around(id).settings;
-    this.life = new SessionLife({ ...parts, ttlMs: facts.ttlMs, abandonedMs, clock, log, store });
+    this.facts = parts.facts;
+    this.#host = parts.host;
+    this.life = new SessionLife(parts);
     this.commands = this.#makeCommands();
   }
 
@@ -66,13 +63,14 @@ export class LiveSession implements Session {
     return new SessionCommands({
       sessionId: id,
       cell,
-      around: {
-        ...host.around(id),
-        limits: facts.limits,
-        lostReason: () => this.lostReason,
-        requireAwake: () => life.requireAwake(),
-        onLife: () => life.touch(),
-      },
+      ...host.options,
+      rows: host.store.execs,
+      counters: host.counters,
+      outputFolder: host.outputFolderOf(id),
+      limits: facts.limits,
+      lostReason: () => this.lostReason,
+      requireAwake: () => life.requireAwake(),
+      onLife: () => life.touch(),
       place: { workspace: this.workspacePath, runtime: facts.runtime, variables: furnished.variables },
       setup: facts.setup,
       cwd: () => life.cwd,
@@ -111,12 +109,12 @@ export class LiveSession implements Session {
     const network = parts.network?.reachable() ?? [];
     const state = isPaused ? 'paused' : 'running';
     const seen = { id, state, cwd, expiresAt, network, isolation: parts.cell.isolation } as const;
-    return toSessionView(this.facts, seen, this.#host.clock.now());
+    return toSessionView(this.facts, seen, this.#host.options.clock.now());
   }
 
   async detail(): Promise<SessionDetail> {
     const { cell } = this.parts;
-    const disk = this.#host.volumes.usedBytes(this.facts.volumeKey);
+    const disk = this.#host.options.volumes.usedBytes(this.facts.volumeKey);
     const [usage, diskBytes] = await Promise.all([cell.usage(), disk]);
     const running = this.commands.table.living().filter(({ state }) => state === 'running');
     return {
@@ -166,7 +164,7 @@ export class LiveSession implements Session {
 
   /** Advice, not a boundary: the cell is that. */
   #requireAllowed(command: string, variables: readonly string[]): void {
-    const refused = refusedBy(command, this.#host.rules);
+    const refused = refusedBy(command, this.#host.options.rules);
     if (refused === undefined) return;
     this.#audit({ action: 'refused', command, variables, outcome: `COMMAND_REFUSED ${refused.rule}` });
     throw new HotcellError('COMMAND_REFUSED', `rule ${refused.rule}: ${refused.reason}`, {
@@ -266,7 +264,7 @@ export class LiveSession implements Session {
 
   #audit(entry: Omit<AuditEntry, 'tenant' | 'user' | 'project' | 'session'>): void {
     const { project, user } = this.facts;
-    this.#host.audit({ ...entry, tenant: this.tenant, user, project, session: this.id });
+    this.#host.options.audit?.append({ ...entry, tenant: this.tenant, user, project, session: this.id });
   }
 
   /** No more requests: commands that wait are sent away, those that run are known to end with the cell. */

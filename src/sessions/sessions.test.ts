@@ -128,7 +128,7 @@ describe('a new session', () => {
 describe('finding a session', () => {
   test('[RS-01] [SC-05] unknown, somebody else’s and ended ones are told apart only to their owner', async () => {
     await using fixture = new SessionFixture();
-    const sessions = await fixture.open();
+    const sessions = await fixture.open({ settings: { endedMs: 10 * MINUTE } });
     const session = await fixture.create(sessions);
     const code = (find: () => unknown): string => {
       try {
@@ -147,7 +147,7 @@ describe('finding a session', () => {
     expect(code(() => sessions.find(fixture.caller, session.id))).toMatch(
       /^SESSION_ENDED: .*\(deleted\): deleted on request/,
     );
-    await fixture.clock.advance(25 * 60 * MINUTE);
+    await fixture.clock.advance(12 * MINUTE);
     expect(code(() => sessions.find(fixture.caller, session.id))).toBe(nobody);
   });
 

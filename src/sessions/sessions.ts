@@ -1,8 +1,5 @@
 import { toIsoTime } from './iso-time.ts';
-import type { Clock } from '../core/clock.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
-import type { Log } from '../core/log.ts';
-import type { AuditEntry } from '../policy/audit-entry.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
 import type { Holding } from '../policy/quotas.ts';
 import { requireQuota } from '../policy/quotas.ts';
@@ -20,7 +17,7 @@ import { SessionCounters, type SessionStats } from './session-stats.ts';
 import { SessionStore, toStoreError } from './session-store.ts';
 import type { SessionsOptions } from './sessions-options.ts';
 import { VolumeHolds } from './volume-holds.ts';
-import type { VolumeKeep, Volumes } from './volumes.ts';
+import type { VolumeKeep } from './volumes.ts';
 
 /** How long the end of a session waits for its commands to be told of it. */
 const LAST_WORDS_MS = 5000;
@@ -34,13 +31,9 @@ interface Making {
 
 /** All sessions of this server. What is in here is in the store, too, and outlives it. */
 export class KeptSessions implements Sessions, SessionHost {
+  readonly options: SessionsOptions;
   readonly store: SessionStore;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly volumes: Volumes;
   readonly counters = new SessionCounters();
-  readonly rules: readonly string[];
-  readonly #options: SessionsOptions;
   readonly #maker: SessionMaker;
   readonly #holds: VolumeHolds;
   readonly #remains: SessionRemains;
@@ -53,16 +46,12 @@ export class KeptSessions implements Sessions, SessionHost {
   #isClosed = false;
 
   private constructor(options: SessionsOptions, store: SessionStore) {
-    const { settings, clock, volumes, rules, driver, log } = options;
-    this.#options = options;
+    const { settings, clock, driver, log } = options;
+    this.options = options;
     this.store = store;
-    this.clock = clock;
-    this.log = log;
-    this.volumes = volumes;
-    this.rules = rules;
-    this.#holds = new VolumeHolds(volumes);
+    this.#holds = new VolumeHolds(options.volumes);
     this.#remains = new SessionRemains({ store, holds: this.#holds, log });
-    this.#maker = new SessionMaker({ ...options, host: this });
+    this.#maker = new SessionMaker(this);
     this.#restorer = new SessionRestorer({
       store,
       driver,
@@ -95,21 +84,8 @@ export class KeptSessions implements Sessions, SessionHost {
     return sessions;
   }
 
-  around(sessionId: string): ReturnType<SessionHost['around']> {
-    const { settings, log } = this.#options;
-    const { clock, counters, store } = this;
-    return {
-      rows: store.execs,
-      clock,
-      counters,
-      settings,
-      log,
-      outputFolder: this.#remains.outputFolderOf(sessionId),
-    };
-  }
-
-  audit(entry: AuditEntry): void {
-    this.#options.audit?.append(entry);
+  outputFolderOf(sessionId: string): string {
+    return this.#remains.outputFolderOf(sessionId);
   }
 
   requireOpen(): void {
@@ -119,9 +95,9 @@ export class KeptSessions implements Sessions, SessionHost {
   async create({ tenant }: Caller, request: SessionRequest): Promise<SessionView> {
     this.requireOpen();
     const { project, user } = request;
-    this.#options.rateLimit.take({ tenant: tenant.name, user, project });
-    const { settings, driver } = this.#options;
-    const from = { tenant: tenant.name, settings, driver: driver.name, now: this.clock.now() };
+    this.options.rateLimit.take({ tenant: tenant.name, user, project });
+    const { settings, driver } = this.options;
+    const from = { tenant: tenant.name, settings, driver: driver.name, now: this.options.clock.now() };
     const asked = toNewSession(from, request);
     const { limits } = asked.facts;
     requireQuota(tenant, this.#holdingsOf(tenant.name), limits);
@@ -132,12 +108,12 @@ export class KeptSessions implements Sessions, SessionHost {
   }
 
   async #make(asked: NewSession): Promise<LiveSession> {
-    const { id, tenant, facts, allow } = asked;
+    const { id, tenant, facts } = asked;
     const { project, user, volumeKey } = facts;
     const { sessions } = this.store;
     const who = { tenant, user, project, session: id };
-    const startedAt = this.clock.now();
-    sessions.begin({ id, tenant, facts, cwd: toWorkspacePath(project), allow });
+    const startedAt = this.options.clock.now();
+    sessions.begin(asked, toWorkspacePath(project));
     let release: VolumeKeep | undefined;
     try {
       const volume = await this.#holds.open(volumeKey, facts.limits.diskBytes);
@@ -152,17 +128,20 @@ export class KeptSessions implements Sessions, SessionHost {
       const session = await this.#maker.make({ ...asked, facts: made });
       this.#keep(session);
       this.counters.created++;
-      this.audit({ action: 'session.create', ...who, outcome: 'ok' });
-      const ms = Math.round(this.clock.now() - startedAt);
-      this.log.info({ session: toSessionMark(id), cell: session.parts.cell.id, ms }, 'session created');
+      this.options.audit?.append({ action: 'session.create', ...who, outcome: 'ok' });
+      const ms = Math.round(this.options.clock.now() - startedAt);
+      this.options.log.info(
+        { session: toSessionMark(id), cell: session.parts.cell.id, ms },
+        'session created',
+      );
       return session;
     } catch (error) {
       const { code, message } = toHotcellError(error);
       sessions.remove(id);
       if (release !== undefined) await this.#holds.release(volumeKey, release).catch(() => {});
       this.counters.countEnd('create_failed');
-      this.audit({ action: 'session.create', ...who, outcome: code });
-      this.log.error({ session: toSessionMark(id), error: message }, 'session not created');
+      this.options.audit?.append({ action: 'session.create', ...who, outcome: code });
+      this.options.log.error({ session: toSessionMark(id), error: message }, 'session not created');
       throw error;
     }
   }
@@ -178,7 +157,10 @@ export class KeptSessions implements Sessions, SessionHost {
 
   #endSoon(id: string, reason: EndReason, message: string): void {
     this.end(id, reason, message).catch((error: unknown) => {
-      this.log.error({ session: toSessionMark(id), reason, error: messageOf(error) }, 'session end failed');
+      this.options.log.error(
+        { session: toSessionMark(id), reason, error: messageOf(error) },
+        'session end failed',
+      );
     });
   }
 
@@ -189,7 +171,7 @@ export class KeptSessions implements Sessions, SessionHost {
   }
 
   #requireRoom(): void {
-    const { max } = this.#options.settings;
+    const { max } = this.options.settings;
     if (this.#live.size + this.#making.size + this.#restorer.unreachableCount < max) return;
     throw new HotcellError('TOO_BUSY', `this server has ${max} sessions already`, {
       retryAfterSeconds: FULL_RETRY_S,
@@ -207,7 +189,7 @@ export class KeptSessions implements Sessions, SessionHost {
     // SECURITY: the answer to somebody else's session is the same as to one that never was.
     if (session !== undefined && session.tenant === tenant.name) {
       const { user, project } = session.facts;
-      this.#options.rateLimit.take({ tenant: tenant.name, user, project });
+      this.options.rateLimit.take({ tenant: tenant.name, user, project });
       session.life.touch();
       return session;
     }
@@ -222,7 +204,7 @@ export class KeptSessions implements Sessions, SessionHost {
   end(sessionId: string, reason: EndReason, message: string): Promise<void> {
     const session = this.#live.get(sessionId);
     if (session === undefined) return this.#ending.get(sessionId) ?? Promise.resolve();
-    const at = this.clock.now();
+    const at = this.options.clock.now();
     this.store.sessions.beginEnd(sessionId, { at, reason, message });
     const tenant = session.tenant;
     session.close(reason, toEndedError({ tenant, ended_at: at, end_reason: reason, end_message: message }));
@@ -233,7 +215,6 @@ export class KeptSessions implements Sessions, SessionHost {
   }
 
   async #finishEnd(session: LiveSession, reason: EndReason): Promise<void> {
-    const { log } = this.#options;
     const { id, tenant, facts } = session;
     const running = session.commands.table.living().filter(({ state }) => state === 'running');
     await session.parts.cell.dispose();
@@ -242,13 +223,16 @@ export class KeptSessions implements Sessions, SessionHost {
     this.counters.countEnd(reason);
     const action = reason === 'expired' ? 'session.expire' : 'session.delete';
     const { user, project } = facts;
-    this.audit({ action, tenant, user, project, session: id, outcome: reason });
-    log.info({ session: toSessionMark(id), cell: session.parts.cell.id, reason }, 'session ended');
+    this.options.audit?.append({ action, tenant, user, project, session: id, outcome: reason });
+    this.options.log.info(
+      { session: toSessionMark(id), cell: session.parts.cell.id, reason },
+      'session ended',
+    );
   }
 
   async #untilOr(work: Promise<unknown>, mostMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.clock.after(mostMs, resolve);
+    const cancel = this.options.clock.after(mostMs, resolve);
     await Promise.race([work, promise]);
     cancel();
   }
@@ -258,13 +242,13 @@ export class KeptSessions implements Sessions, SessionHost {
     try {
       this.#sweep();
     } catch (error) {
-      this.log.error({ error: messageOf(error) }, 'session sweep failed');
+      this.options.log.error({ error: messageOf(error) }, 'session sweep failed');
     }
   }
 
   #sweep(): void {
-    const now = this.clock.now();
-    const { endedMs, endedMax } = this.#options.settings;
+    const now = this.options.clock.now();
+    const { endedMs, endedMax } = this.options.settings;
     for (const session of this.#live.values()) {
       if (session.expiresAt > now) session.noteLife();
       else this.#endSoon(session.id, 'expired', `no request for ${session.facts.ttlMs / 1000} s`);
@@ -273,8 +257,8 @@ export class KeptSessions implements Sessions, SessionHost {
   }
 
   async #restore(): Promise<void> {
-    if (!this.store.isNew) await this.volumes.prepare();
-    const isOtherBoot = this.store.noteBoot(this.#options.bootId);
+    if (!this.store.isNew) await this.options.volumes.prepare();
+    const isOtherBoot = this.store.noteBoot(this.options.bootId);
     await this.#restorer.restore(isOtherBoot ? 'host_restarted' : 'cell_lost');
   }
 
@@ -292,13 +276,14 @@ export class KeptSessions implements Sessions, SessionHost {
 
   async #endAll(): Promise<void> {
     const ending = [...this.#live.keys()].map((id) => this.end(id, 'deleted', 'the server stopped'));
-    this.log.info({ sessions: (await Promise.allSettled(ending)).length }, 'sessions ended');
+    this.options.log.info({ sessions: (await Promise.allSettled(ending)).length }, 'sessions ended');
   }
 
   #leaveAll(): void {
     const live = [...this.#live.values()];
     const until = Math.max(...live.map(({ life, commands }) => life.cellEndsAt(commands.table)));
-    if (live.length > 0) this.log.info({ sessions: live.length, until: toIsoTime(until) }, 'sessions kept');
+    if (live.length > 0)
+      this.options.log.info({ sessions: live.length, until: toIsoTime(until) }, 'sessions kept');
     for (const session of live) session.letGo();
   }
 
@@ -309,10 +294,10 @@ export class KeptSessions implements Sessions, SessionHost {
     this.#stopSweeping();
     await Promise.allSettled([...this.#making.values()].map(({ done }) => done));
     await Promise.allSettled(this.#ending.values());
-    if (this.#options.settings.onStop === 'end') await this.#endAll();
+    if (this.options.settings.onStop === 'end') await this.#endAll();
     else this.#leaveAll();
-    await this.volumes.close().catch((error: unknown) => {
-      this.#options.log.warn({ error: messageOf(error) }, 'volume folder not unmounted');
+    await this.options.volumes.close().catch((error: unknown) => {
+      this.options.log.warn({ error: messageOf(error) }, 'volume folder not unmounted');
     });
     this.store.close();
   }

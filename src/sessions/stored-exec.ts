@@ -17,6 +17,7 @@ const StoredFacts = z.object({
 });
 export type ExecFacts = z.infer<typeof StoredFacts>;
 
+/** Not that of the doors, which may change with their callers. */
 const StoredRefusal = z.object({
   at: z.string(),
   host: z.string(),
@@ -28,37 +29,51 @@ const StoredRefusal = z.object({
   path: z.string().optional(),
 });
 
-const StoredChange = z.object({
+const ChangedFile = z.object({
   path: z.string(),
   change: z.enum(['added', 'modified', 'deleted']),
   size: z.number().default(0),
+  /** Of small files. */
   content: z.string().optional(),
   encoding: z.enum(['utf8', 'base64']).optional(),
 });
+export type ChangedFile = z.infer<typeof ChangedFile>;
 
-/** What is missing of an end is not known any more, and says so. */
-const StoredEnd = z.object({
+/** How a command ended. What is missing of it is not known any more, and says so. */
+const ExecEnd = z.object({
   reason: z.enum(EXEC_END_REASONS).default('server_restarted'),
+  /** The same for a person. */
   message: z.string().default('nobody knows any more how it ended'),
+  /** Name of the signal that ended it. */
   signal: z.string().nullable().default(null),
+  /** Who asked for its end. */
   killedBy: z.string().nullable().default(null),
 });
 
+/** All that is told of a command that has ended, but for its output. */
 const StoredResult = z.object({
+  /** It ended by itself with exit code 0. */
   ok: z.boolean().default(false),
   exitCode: z.number().default(UNKNOWN_EXIT_CODE),
+  /** Where the next command begins. */
   cwd: z.string().default(WORKSPACE_IN_CELL),
+  /** Why it began elsewhere than asked. */
   cwdNote: z.string().nullable().default(null),
   durationMs: z.number().default(0),
-  end: StoredEnd.prefault({}),
+  end: ExecEnd.prefault({}),
+  /** Fatal or not. */
   limitsReached: z.array(z.enum(LIMITS_REACHED)).default([]),
   cpuTimeMs: z.number().default(0),
   peakMemoryBytes: z.number().nullable().default(null),
+  /** Bytes written, also those that were cut. */
   stdoutBytes: z.number().default(0),
   stderrBytes: z.number().default(0),
+  /** Connections that were refused meanwhile. */
   egressRefused: z.array(StoredRefusal).default([]),
-  changedFiles: z.array(StoredChange).optional(),
+  /** Where they were asked for. */
+  changedFiles: z.array(ChangedFile).optional(),
 });
+export type ExecResult = z.infer<typeof StoredResult> & { readonly execId: string };
 
 const StoredExec = z
   .object({

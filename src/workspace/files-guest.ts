@@ -11,8 +11,9 @@ const CLOSE_MS = 2000;
 const WORDS_BYTES = 1024;
 
 export interface GuestParts {
-  exec(request: ExecRequest): Promise<Exec>;
-  /** The folder in the cell. */
+  /** Runs a command in the cell. */
+  readonly exec: (request: ExecRequest) => Promise<Exec>;
+  /** The folder in the cell, made if it is not there. What is staged stands beside it for a moment. */
   readonly root: string;
   /** After so long a request has failed, and the guest is ended. */
   readonly timeoutMs: number;

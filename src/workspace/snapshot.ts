@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { HotcellError } from '../core/errors.ts';
 import { storedJson } from '../lib/stored-json.ts';
+import type { FileState } from './file-state.ts';
 import type { FileChange } from './files.ts';
 import type { FilesGuest } from './files-guest.ts';
 import { GuestRefusal } from './guest-refusal.ts';
@@ -25,11 +26,7 @@ export const IGNORED_FOLDERS = [
 
 const MOST_ENTRIES = 200_000;
 
-interface SeenFile {
-  readonly stamp: string;
-  readonly size: number;
-  readonly mode: number;
-}
+type SeenFile = Pick<FileState, 'stamp' | 'size' | 'mode'>;
 
 const Stored = z.object({
   version: z.literal(1),

@@ -1,9 +1,8 @@
 import type { CellFile } from '../core/cell.ts';
-import type { Exec, ExecRequest } from '../core/exec.ts';
 import { Semaphore } from '../lib/semaphore.ts';
 import { archiveFiles } from './archive.ts';
 import type { PatchedFile, PathContent, SyncReport, SyncWish } from './files.ts';
-import { FilesGuest } from './files-guest.ts';
+import { FilesGuest, type GuestParts } from './files-guest.ts';
 import { patchFiles } from './patch-files.ts';
 import { readPath } from './read-path.ts';
 import { takeSnapshot, type Snapshot } from './snapshot.ts';
@@ -13,14 +12,7 @@ import { removeFiles, writeFiles } from './write-files.ts';
 
 const TIMEOUT_MS = 60_000;
 
-export interface WorkspaceParts {
-  /** Runs a command in the cell. */
-  exec(request: ExecRequest): Promise<Exec>;
-  /** The folder in the cell, made if it is not there. What is staged stands beside it for a moment. */
-  readonly root: string;
-  /** Bounds every step of an operation. */
-  readonly timeoutMs?: number;
-}
+export type WorkspaceParts = Omit<GuestParts, 'timeoutMs'> & Partial<Pick<GuestParts, 'timeoutMs'>>;
 
 /**
  * The files of a session. All work on them is done inside the cell, with the rights of its user. Operations may be started
@@ -31,11 +23,7 @@ export class Workspace {
   readonly #changes = new Semaphore(1);
 
   constructor(parts: WorkspaceParts) {
-    this.#guest = new FilesGuest({
-      exec: (request) => parts.exec(request),
-      root: parts.root,
-      timeoutMs: parts.timeoutMs ?? TIMEOUT_MS,
-    });
+    this.#guest = new FilesGuest({ timeoutMs: TIMEOUT_MS, ...parts });
   }
 
   /** All or nothing. What it writes counts as brought by a client, if there is an index. */

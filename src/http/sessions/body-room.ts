@@ -11,21 +11,19 @@ interface Room {
 
 /** SECURITY: a body is in memory as a whole; without a bound on all of them together a few clients could fill it. */
 export class BodyRoom {
-  readonly #freeBytes: number;
-  readonly #totalBytes: number;
+  readonly #room: Room;
   #takenBytes = 0;
 
-  constructor({ freeBytes, totalBytes }: Room) {
-    this.#freeBytes = freeBytes;
-    this.#totalBytes = totalBytes;
+  constructor(room: Room) {
+    this.#room = room;
   }
 
   /** Takes the room that a request announces, until its answer is given. Throws TOO_BUSY when there is none left. */
   take(request: FastifyRequest, reply: FastifyReply): void {
     const bytes = announcedBytes(request);
     // One that is larger than its route allows is refused with better words, and unread.
-    if (bytes <= this.#freeBytes || bytes > request.routeOptions.bodyLimit) return;
-    if (this.#takenBytes + bytes > this.#totalBytes) {
+    if (bytes <= this.#room.freeBytes || bytes > request.routeOptions.bodyLimit) return;
+    if (this.#takenBytes + bytes > this.#room.totalBytes) {
       throw new HotcellError('TOO_BUSY', 'too many large requests come at once', {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       });

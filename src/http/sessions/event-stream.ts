@@ -26,7 +26,7 @@ export async function* toEventStream(exec: SessionExec, options: StreamOptions):
     for await (const event of withHeartbeat(takingTurns(exec.follow(from, signal)), heartbeatMs)) {
       // Half a character may be all there is for a long time; then it is better than nothing.
       if (event === 'silence') yield* flushed(pieces, frames);
-      yield* event === 'silence' ? [HEARTBEAT_FRAME] : framesOf(event, { pieces, frames });
+      yield* event === 'silence' ? [HEARTBEAT_FRAME] : framesOf(event, pieces, frames);
       isComplete = event !== 'silence' && event.type === 'exit';
     }
   } catch (error) {
@@ -39,12 +39,7 @@ export async function* toEventStream(exec: SessionExec, options: StreamOptions):
   else if (signal.reason instanceof HotcellError) yield frames.interrupted(signal.reason);
 }
 
-interface Framing {
-  readonly pieces: OutputPieces;
-  readonly frames: EventFrames;
-}
-
-function* framesOf(event: OutputEvent, { pieces, frames }: Framing): Generator<string> {
+function* framesOf(event: OutputEvent, pieces: OutputPieces, frames: EventFrames): Generator<string> {
   switch (event.type) {
     case 'stdout':
     case 'stderr':

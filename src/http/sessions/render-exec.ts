@@ -1,5 +1,5 @@
 import type { CommandRequest, ExecReport, ExecView, OutputPart } from '../../sessions/api.ts';
-import type { ExecResult as DomainResult } from '../../sessions/exec-result.ts';
+import type { ExecResult as DomainResult } from '../../sessions/stored-exec.ts';
 import { toIsoTime } from '../../sessions/iso-time.ts';
 import type {
   ExecReply,

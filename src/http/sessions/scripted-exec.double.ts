@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecReport, ExecView, OutputEvent, OutputPart, SessionExec } from '../../sessions/api.ts';
-import type { ExecResult } from '../../sessions/exec-result.ts';
-import type { ExecKind } from '../../sessions/stored-exec.ts';
+import type { ExecKind, ExecResult } from '../../sessions/stored-exec.ts';
 
 /** What the example of the documents says, in the words of the use case. */
 export const EXEC_RESULT: ExecResult = {

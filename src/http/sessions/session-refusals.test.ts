@@ -29,6 +29,8 @@ const Documented = z.object({
     z.record(z.string(), z.object({ responses: z.record(z.string(), z.unknown()) })),
   ),
 });
+type Documented = z.infer<typeof Documented>;
+let documented: Documented | undefined;
 
 /** The answer is one of ours, names the field and a way out, is documented for the route, and nothing has happened. */
 async function expectRefusal(
@@ -40,7 +42,7 @@ async function expectRefusal(
   expect(body.hint).not.toBe('');
   expect(server.sessions.session.calls).toEqual([]);
   expect(server.sessions.session.commands.get('exec_1')?.calls).toEqual([]);
-  const { paths } = Documented.parse((await server.ask('/openapi.json')).json());
+  const { paths } = (documented ??= Documented.parse((await server.ask('/openapi.json')).json()));
   const [method, path] = route;
   expect(JSON.stringify(paths[path]?.[method.toLowerCase()]?.responses[answer.status])).toContain(
     `"${code}"`,
