@@ -1,13 +1,13 @@
-import { imageNameOf, type DriverTraits, type Note } from '../core/driver.ts';
+import { imageNameOf, type DriverTraits } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import { imageOf } from '../core/language.ts';
-import type { Log } from '../core/log.ts';
 import type { HttpDependencies } from '../http/dependencies.ts';
 import { HotPool } from '../pool/hot-pool.ts';
 import type { Strategy } from '../pool/strategy.ts';
 import { Tenants } from '../policy/tenants.ts';
 import { OneShotRuns } from '../runs/runs.ts';
 import { chooseDriver, type DriverChoice } from './drivers/choose-driver.ts';
+import type { DriverHooks } from './drivers/make-drivers.ts';
 import type { Config } from './config/config.ts';
 import { toLanguageTable } from './config/language-table.ts';
 import { Metrics } from './metrics/metrics.ts';
@@ -21,26 +21,15 @@ export interface Engine extends Pick<
 > {
   /** What makes the cells. */
   readonly choice: DriverChoice;
-  readonly driver: {
-    readonly name: string;
-    readonly runtime: string;
-    readonly reason: string;
-    readonly strategy: Strategy;
-    readonly notes: readonly Note[];
-  };
+  readonly strategy: Strategy;
   /** Ends running executions and removes every cell. */
   close(): Promise<void>;
-}
-
-export interface EngineHooks {
-  readonly log: Log;
-  onProgress(text: string): void;
 }
 
 const SECOND_LOOK_MS = 5000;
 
 /** Puts driver, pool and use cases together; resolves when the first cells are hot. */
-export async function startEngine(config: Config, hooks: EngineHooks): Promise<Engine> {
+export async function startEngine(config: Config, hooks: DriverHooks): Promise<Engine> {
   const { log } = hooks;
   // Folders and files for the cells' users must not depend on what our caller had as umask.
   process.umask(0o022);
@@ -126,7 +115,7 @@ export async function startEngine(config: Config, hooks: EngineHooks): Promise<E
     sessionsProblem: opened.problem,
     tenants: new Tenants({ apiKey: config.apiKey, tenants: config.tenants }),
     choice,
-    driver: { name: driver.name, runtime: probe.runtime, reason, strategy, notes: probe.notes },
+    strategy,
     health: () => {
       const states = runs.languages().map(({ name, state }) => [name, state] as const);
       const problem = driver.problem?.();

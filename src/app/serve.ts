@@ -3,16 +3,18 @@ import type { Note } from '../core/driver.ts';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { buildHttpServer } from '../http/server.ts';
+import { McpHttpDoor } from '../mcp/http-door.ts';
 import type { LanguageStatus } from '../runs/run.ts';
 import type { DriverChoice } from './drivers/choose-driver.ts';
+import type { DriverHooks } from './drivers/make-drivers.ts';
 import type { Config } from './config/config.ts';
 import { startEngine } from './engine.ts';
-import { openMcp, openMcpHttp } from './mcp/open-mcp.ts';
+import { openMcp } from './mcp/open-mcp.ts';
 import { openConfiguredWorkbenches } from './mcp/open-workbenches.ts';
+import { nextStop } from './next-stop.ts';
 import { readVersion } from './read-version.ts';
 
-export interface ServeHooks {
-  readonly log: Log;
+export interface ServeHooks extends DriverHooks {
   onReady(info: {
     url: string;
     driver: string;
@@ -22,15 +24,14 @@ export interface ServeHooks {
     languages: LanguageStatus[];
     notes: readonly Note[];
   }): void;
-  onProgress(text: string): void;
 }
 
 /** Serves until SIGTERM or SIGINT; resolves with the exit code when everything is gone. */
 export async function serve(config: Config, hooks: ServeHooks): Promise<number> {
   requireSafeListening(config);
   const { log } = hooks;
-  const stop = nextStopSignal();
-  const engine = await startEngine(config, { log, onProgress: (text) => hooks.onProgress(text) });
+  const stop = nextStop(['SIGTERM', 'SIGINT']);
+  const engine = await startEngine(config, hooks);
   const mcp = config.mcp.enabled ? openServedMcp(config, engine.choice, log) : undefined;
   const server = buildHttpServer({
     ...engine,
@@ -48,15 +49,15 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
   }
   const port = portOf(server.server.address());
   const host = config.host.includes(':') ? `[${config.host}]` : config.host;
-  const { name, runtime, reason, strategy, notes } = engine.driver;
+  const { driver, probe, reason } = engine.choice;
   hooks.onReady({
     url: `http://${host}:${port}`,
-    driver: name,
+    driver: driver.name,
     reason,
-    runtime,
-    strategy,
+    runtime: probe.runtime,
+    strategy: engine.strategy,
     languages: engine.runs.languages(),
-    notes,
+    notes: probe.notes,
   });
 
   const signal = await stop;
@@ -72,12 +73,13 @@ export async function serve(config: Config, hooks: ServeHooks): Promise<number> 
 }
 
 function openServedMcp(config: Config, driver: DriverChoice, log: Log) {
+  const { max: sessions, idleMs } = config.mcp;
   const workbenches = () => openConfiguredWorkbenches(config, log, driver);
-  const parts = { workbenches, version: readVersion(), log };
-  const door = openMcp(config.mcp, parts);
-  const handler = openMcpHttp(door, config.mcp);
+  const door = openMcp(config.mcp, { workbenches, log });
+  const handler = new McpHttpDoor(door, { sessions, idleMs });
   return {
     handler,
+    // The way in before what is behind it.
     close: async (): Promise<void> => {
       await handler.close();
       await door.close();
@@ -123,18 +125,4 @@ function toListenError(error: unknown, config: Config): HotcellError {
 function portOf(address: AddressInfo | string | null): number {
   if (address === null || typeof address === 'string') throw new TypeError('the server listens on no port');
   return address.port;
-}
-
-/** The first signal asks for an orderly end; the second one is not kept waiting. */
-function nextStopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let asked = false;
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (asked) process.exit(1);
-      asked = true;
-      resolve(signal);
-    };
-    process.on('SIGTERM', onSignal);
-    process.on('SIGINT', onSignal);
-  });
 }

@@ -13,6 +13,7 @@ export interface SettingsOptions {
   readonly runtime?: string;
   readonly strategy?: string;
   readonly weaker?: string;
+  readonly json?: true;
 }
 
 /** Flags that are another name for a setting, by the option's own name. */

@@ -1,15 +1,12 @@
+import type { TerminalSize } from '../core/exec.ts';
 import { SessionReply } from '../wire/sessions.ts';
 import { KEY_PROTOCOL_PREFIX, TERMINAL_PROTOCOL } from '../wire/terminal.ts';
 import { toBase64Url } from './base64.ts';
 import type { HttpTransport } from './http-transport.ts';
 import { RunnerError } from './runner-error.ts';
-import { TerminalConnection, type TerminalSize } from './terminal-connection.ts';
+import { TerminalConnection, type Attach } from './terminal-connection.ts';
 
-export interface TerminalOptions extends TerminalSize {
-  /** One more viewer for the terminal with this id, instead of a new one. */
-  readonly execId?: string | undefined;
-  /** First byte to see; the latest part unless given. */
-  readonly from?: number | undefined;
+export interface TerminalOptions extends TerminalSize, Attach {
   /** Instead of a shell, for a new one. */
   readonly command?: string | undefined;
 }
@@ -28,10 +25,6 @@ export function openTerminal(target: SessionTarget, options: TerminalOptions): P
   // A browser can send no headers with a WebSocket, so the key goes as the name of a protocol.
   const key = apiKey === undefined ? [] : [toBase64Url(new TextEncoder().encode(apiKey))];
   const protocols = [TERMINAL_PROTOCOL, ...key.map((text) => KEY_PROTOCOL_PREFIX + text)];
-  const attach = {
-    ...(options.execId === undefined ? {} : { execId: options.execId }),
-    ...(options.from === undefined ? {} : { from: options.from }),
-  };
   return TerminalConnection.open(
     {
       connect: (size, { execId, from }) => {
@@ -44,7 +37,7 @@ export function openTerminal(target: SessionTarget, options: TerminalOptions): P
       tell: (notice) => transport.tell(notice),
     },
     { rows, columns },
-    attach,
+    options,
   );
 }
 

@@ -1,19 +1,22 @@
 import * as z from 'zod';
+import type { TerminalSize } from '../core/exec.ts';
 import { EventQueue } from '../lib/event-queue.ts';
 import { ExecResult } from '../wire/session-exec.ts';
 import { delayBefore, pause, type RetryPolicy } from './retry-policy.ts';
 import { badReply, networkError, RunnerError } from './runner-error.ts';
 import type { RetryNotice } from './http-transport.ts';
 
-export interface TerminalSize {
-  readonly rows: number;
-  readonly columns: number;
+export interface Attach {
+  /** The terminal with this id, instead of a new one. */
+  readonly execId?: string | undefined;
+  /** First byte to see; the latest part unless given. */
+  readonly from?: number | undefined;
 }
 
 /** Where to connect to. */
 export interface TerminalTarget {
   /** Makes a connection: to the terminal with this id from this byte on, or to a new one. */
-  connect(size: TerminalSize, attach: { execId?: string | undefined; from?: number | undefined }): WebSocket;
+  connect(size: TerminalSize, attach: Attach): WebSocket;
   /** A WebSocket does not say why it was refused; a plain request does. Throws that reason, if there is one. */
   explain(execId: string | undefined): Promise<void>;
   readonly retries: RetryPolicy;
@@ -58,11 +61,7 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
   #isResting = false;
   #keys: Uint8Array<ArrayBuffer>[] = [];
 
-  private constructor(
-    target: TerminalTarget,
-    size: TerminalSize,
-    attach: { execId?: string; from?: number },
-  ) {
+  private constructor(target: TerminalTarget, size: TerminalSize, attach: Attach) {
     this.#target = target;
     this.#size = size;
     this.#execId = attach.execId;
@@ -77,7 +76,7 @@ export class TerminalConnection implements AsyncIterable<Uint8Array> {
   static async open(
     target: TerminalTarget,
     size: TerminalSize,
-    attach: { execId?: string; from?: number } = {},
+    attach: Attach = {},
   ): Promise<TerminalConnection> {
     const terminal = new TerminalConnection(target, size, attach);
     terminal.#connect();

@@ -1,5 +1,5 @@
 import { Semaphore } from '../lib/semaphore.ts';
-import type { SyncReply } from '../wire/session-files.ts';
+import type { SyncReply, UploadRequest } from '../wire/session-files.ts';
 import { toBase64 } from './base64.ts';
 import { RunnerError } from './runner-error.ts';
 
@@ -15,11 +15,7 @@ export interface IDEFile {
   readonly hash?: string | undefined;
 }
 
-export interface SyncSummary {
-  readonly synced: number;
-  readonly skipped: number;
-  readonly deleted: number;
-}
+export type SyncSummary = Omit<SyncReply, 'needed'>;
 
 export interface SyncOptions {
   /** Whether files that an earlier sync brought and this one does not name are removed; true unless given. */
@@ -29,19 +25,8 @@ export interface SyncOptions {
   readonly onProgress?: ((done: { readonly files: number; readonly of: number }) => void) | undefined;
 }
 
-export interface WireFile {
-  readonly path: string;
-  readonly content: string;
-  readonly encoding: 'utf8' | 'base64';
-  readonly mode?: number;
-}
-
-interface Manifest {
-  readonly path: string;
-  readonly hash: string;
-  readonly mode?: number;
-}
-
+export type WireFile = UploadRequest['files'][number];
+type Manifest = Pick<WireFile, 'path' | 'mode'> & { readonly hash: string };
 type Entry = Manifest | (Manifest & WireFile);
 export type SendSync = (body: { files: readonly Entry[]; delete: boolean }) => Promise<SyncReply>;
 

@@ -67,3 +67,13 @@ function toTextKind(schema: z.core.$ZodType, path: string): TextKind {
   if (path.endsWith('Bytes')) return 'bytes';
   return path.endsWith('Ms') ? 'milliseconds' : 'number';
 }
+
+/** Undefined where the path leads nowhere. */
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let found = value;
+  for (const part of path) {
+    if (typeof found !== 'object' || found === null) return undefined;
+    found = new Map<PropertyKey, unknown>(Object.entries(found)).get(String(part));
+  }
+  return found;
+}

@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 import { Language } from '../../core/language.ts';
-import { SETTINGS, type Origin } from './config-keys.ts';
+import { SETTINGS, valueAt, type Origin } from './config-keys.ts';
 import { didYouMean } from './nearest-name.ts';
 
 type Issue = z.core.$ZodIssue;
@@ -50,15 +50,6 @@ function place(path: readonly PropertyKey[], origin: Origin | undefined): string
     .replace(/^\./, '');
   const namesKey = origin?.startsWith('file ') !== true && settingOf(path) === key;
   return namesKey && origin !== undefined ? origin : `${origin ?? 'settings'}: ${key}`;
-}
-
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
-  let found = value;
-  for (const part of path) {
-    if (typeof found !== 'object' || found === null) return undefined;
-    found = new Map<PropertyKey, unknown>(Object.entries(found)).get(String(part));
-  }
-  return found;
 }
 
 /** A value as it may stand in a message: one line, not long. */

@@ -1,14 +1,13 @@
 import { serveOverStdio, type StdioStreams } from '../../mcp/stdio-door.ts';
 import { DEFAULT_TENANT } from '../../policy/tenants.ts';
 import type { Config } from '../config/config.ts';
+import { nextStop } from '../next-stop.ts';
 import { openMcp, type McpParts } from './open-mcp.ts';
-
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** Serves one client until it closes stdin or a signal comes; resolves when everything is closed. */
 export async function serveMcp(config: Config, parts: McpParts, streams: StdioStreams): Promise<void> {
   const { log } = parts;
-  const stop = nextStop();
+  const stop = nextStop(['SIGTERM', 'SIGINT', 'SIGHUP']);
   const door = openMcp(config.mcp, parts);
   const connection = serveOverStdio(door, { tenant: DEFAULT_TENANT }, streams);
   log.info({ mode: config.mcp.mode }, 'server ready');
@@ -17,18 +16,4 @@ export async function serveMcp(config: Config, parts: McpParts, streams: StdioSt
   await connection.close();
   await door.close();
   log.info({}, 'server stopped');
-}
-
-/** The first signal asks for an orderly end; the second one is not kept waiting. */
-function nextStop(): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>();
-  let asked = false;
-  for (const name of STOP_SIGNALS) {
-    process.on(name, () => {
-      if (asked) process.exit(1);
-      asked = true;
-      resolve(name);
-    });
-  }
-  return promise;
 }

@@ -18,7 +18,6 @@ is not root, the interpreter, and perl and bash, which cells need. \`hotcell ima
 interface Options extends SettingsOptions {
   readonly base?: string;
   readonly platform?: string;
-  readonly json?: true;
 }
 
 export function addBuildCommand(program: Command, { terminal, outcome }: CommandContext): void {

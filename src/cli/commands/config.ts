@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import type { Config } from '../../app/config/config.ts';
-import type { ReadConfig } from '../../app/config/read-config.ts';
+import type { Setting } from '../../app/config/config-keys.ts';
 import type { CommandContext } from '../program.ts';
 import { renderTable } from '../render/table.ts';
 import { addSettingsOptions, readSettings, type SettingsOptions } from '../settings-options.ts';
@@ -16,7 +15,6 @@ Later sources win: defaults, settings file, environment, flags. A variable is HO
 key in capitals: pool.size is HOTCELL_POOL_SIZE. Sizes take k, m, g; times take ms, s, min.`;
 
 interface Options extends SettingsOptions {
-  readonly json?: true;
   readonly keys?: true;
 }
 
@@ -28,12 +26,18 @@ export function addConfigCommand(program: Command, { terminal, outcome }: Comman
     .option('--keys', 'list the keys that exist instead of reading any value')
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
-      const { SETTINGS } = await import('../../app/config/config-keys.ts');
+      const { SETTINGS, valueAt } = await import('../../app/config/config-keys.ts');
       if (options.keys === true) {
         renderKeys(terminal, [...SETTINGS.values()], options.json === true);
         return;
       }
-      const settings = toRows(await readSettings(options, outcome), [...SETTINGS.values()]);
+      const { config, origins } = await readSettings(options, outcome);
+      const settings = [...SETTINGS.values()].map(({ path, secret }) => {
+        const value = valueAt(config, path.split('.'));
+        // SECURITY: without the mask the key would end up in terminals, logs and bug reports.
+        const masked = secret && value !== undefined ? '********' : value;
+        return { path, value: masked, origin: origins[path] ?? 'default' };
+      });
       if (options.json === true) {
         terminal.json(
           Object.fromEntries(
@@ -52,9 +56,7 @@ export function addConfigCommand(program: Command, { terminal, outcome }: Comman
   addSettingsOptions(command);
 }
 
-type Key = { path: string; environmentName: string; description: string; secret: boolean };
-
-function renderKeys(terminal: Terminal, keys: readonly Key[], json: boolean): void {
+function renderKeys(terminal: Terminal, keys: readonly Setting[], json: boolean): void {
   if (json) {
     terminal.json(
       keys.map((key) => ({ key: key.path, variable: key.environmentName, meaning: key.description })),
@@ -63,22 +65,4 @@ function renderKeys(terminal: Terminal, keys: readonly Key[], json: boolean): vo
   }
   const rows = keys.map((key) => [key.path, key.environmentName, key.description]);
   terminal.line(renderTable([['KEY', 'VARIABLE', 'MEANING'], ...rows]));
-}
-
-function toRows(read: ReadConfig, keys: readonly Key[]): { path: string; value: unknown; origin: string }[] {
-  return keys.map((key) => {
-    const value = valueOf(read.config, key.path);
-    // SECURITY: without the mask the key would end up in terminals, logs and bug reports.
-    const masked = key.secret && value !== undefined ? '********' : value;
-    return { path: key.path, value: masked, origin: read.origins[key.path] ?? 'default' };
-  });
-}
-
-function valueOf(config: Config, path: string): unknown {
-  let found: unknown = config;
-  for (const part of path.split('.')) {
-    if (typeof found !== 'object' || found === null) return undefined;
-    found = new Map<string, unknown>(Object.entries(found)).get(part);
-  }
-  return found;
 }

@@ -12,17 +12,13 @@ Examples:
 
 Exits with 0 when the chosen driver can serve, with 1 otherwise.`;
 
-interface Options extends SettingsOptions {
-  readonly json?: true;
-}
-
 export function addDoctorCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('doctor')
     .description('say what works on this machine, what protects, and what would mend the rest')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: Options) => {
+    .action(async (options: SettingsOptions) => {
       const { config } = await readSettings(options, outcome);
       const { inspectHost } = await import('../../app/doctor.ts');
       const report = await inspectHost(config);

@@ -16,17 +16,13 @@ cells, volumes. As after deleting a session its files are gone, and the dependen
 removes the cells that servers of this machine left when they were killed. Servers on other folders, and whatever is
 not Hotcell's, are not touched. It may be interrupted and run again. Exits with 1 when something could not be ended.`;
 
-interface Options extends SettingsOptions {
-  readonly json?: true;
-}
-
 export function addDownCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('down')
     .description('stop the server and end all that it left')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: Options) => {
+    .action(async (options: SettingsOptions) => {
       const { config } = await readSettings(options, outcome);
       const { takeDown } = await import('../../app/down.ts');
       const log = makeTerminalLog(config.logLevel, terminal);

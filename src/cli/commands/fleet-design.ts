@@ -28,7 +28,6 @@ interface Options extends AgentOptions {
   readonly maxTaskMinutes: number;
   readonly minTaskMinutes: number;
   readonly force?: true;
-  readonly json?: true;
 }
 
 /** Without rounds where no agent was asked. */

@@ -33,7 +33,6 @@ interface Options extends AgentOptions {
   readonly templateOnly?: true;
   readonly approve?: true;
   readonly force?: true;
-  readonly json?: true;
 }
 
 export function addFleetPlanCommand(parent: Command, { terminal, outcome }: CommandContext): void {

@@ -16,17 +16,13 @@ Shows the image that the driver would use for each language, where it uses image
 made, otherwise that of the setting languages.<name>.image, which is pulled when it is missing. Without a
 language is the image of the fleet's workers, which \`hotcell fleet build\` makes.`;
 
-interface Options extends SettingsOptions {
-  readonly json?: true;
-}
-
 export function addImagesCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('images')
     .description('list the image of each language and how to get it, for drivers that use images')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: Options) => {
+    .action(async (options: SettingsOptions) => {
       const { config } = await readSettings(options, outcome);
       const { lookAtImages } = await import('../../app/images/images.ts');
       const images = toRows(await lookAtImages(config));

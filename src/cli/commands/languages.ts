@@ -12,17 +12,13 @@ Add a language in the settings file:
   languages:
     lua: { extension: lua, command: [lua, "{filepath}"], package: lua5.4 }`;
 
-interface Options extends SettingsOptions {
-  readonly json?: true;
-}
-
 export function addLanguagesCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('languages')
     .description('list the languages and whether they can run here')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: Options) => {
+    .action(async (options: SettingsOptions) => {
       const { config } = await readSettings(options, outcome);
       const { inspectHost } = await import('../../app/doctor.ts');
       const { toLanguageTable } = await import('../../app/config/language-table.ts');

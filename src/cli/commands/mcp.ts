@@ -34,17 +34,12 @@ export function addMcpCommand(program: Command, { terminal, outcome }: CommandCo
     .addHelpText('after', EXAMPLES)
     .action(async (options: Options) => {
       const { config } = await readSettings(options, outcome);
-      const [{ serveMcp }, { openConfiguredWorkbenches }, { readVersion }] = await Promise.all([
+      const [{ serveMcp }, { openConfiguredWorkbenches }] = await Promise.all([
         import('../../app/mcp/serve-mcp.ts'),
         import('../../app/mcp/open-workbenches.ts'),
-        import('../../app/read-version.ts'),
       ]);
       const log = makeTerminalLog(config.logLevel, terminal);
-      const parts = {
-        workbenches: () => openConfiguredWorkbenches(config, log),
-        version: readVersion(),
-        log,
-      };
+      const parts = { workbenches: () => openConfiguredWorkbenches(config, log), log };
       await serveMcp(config, parts, { stdin: process.stdin, stdout: terminal.stdout });
     });
   addSettingsOptions(command);

@@ -24,7 +24,6 @@ export interface RunOptions extends SettingsOptions {
   readonly stdin?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly file?: readonly string[];
-  readonly json?: true;
 }
 
 export function addRunCommand(program: Command, context: CommandContext): void {

@@ -15,10 +15,6 @@ Set HOTCELL_API_KEY, or apiKey in the settings file. SIGINT and SIGTERM stop gra
 Sessions go on without the server until the next one comes, and end by themselves if none does; with
 --on-stop end they end with it. \`hotcell down\` stops the server and ends all of them.`;
 
-interface Options extends SettingsOptions {
-  readonly json?: true;
-}
-
 export function addUpCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
     .command('up')
@@ -31,7 +27,7 @@ export function addUpCommand(program: Command, { terminal, outcome }: CommandCon
     .option('--on-stop <keep|end>', 'what becomes of sessions when it stops (default: keep)')
     .option('--json', 'print one JSON object when ready')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: Options) => {
+    .action(async (options: SettingsOptions) => {
       const { config } = await readSettings(options, outcome);
       const [{ serve }, { makeLog }] = await Promise.all([
         import('../../app/serve.ts'),

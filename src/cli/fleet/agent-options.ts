@@ -8,6 +8,7 @@ export interface AgentOptions {
   readonly driver?: string;
   readonly autoBuild?: true;
   readonly config?: string;
+  readonly json?: true;
 }
 
 /** `--mode` and `--driver`, for everything that runs an agent. */

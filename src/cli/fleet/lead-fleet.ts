@@ -15,7 +15,6 @@ export interface LeadOptions extends AgentOptions {
   readonly taskGraph?: string;
   readonly level?: number;
   readonly timeout?: number;
-  readonly json?: true;
   readonly verbose?: true;
 }
 

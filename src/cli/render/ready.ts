@@ -1,16 +1,9 @@
+import type { ServeHooks } from '../../app/serve.ts';
 import type { Note } from '../../core/driver.ts';
 import type { LanguageStatus } from '../../runs/run.ts';
 import type { Terminal } from '../terminal.ts';
 
-export interface ReadyInfo {
-  readonly url: string;
-  readonly driver: string;
-  readonly reason: string;
-  readonly runtime: string;
-  readonly strategy: string;
-  readonly languages: readonly LanguageStatus[];
-  readonly notes: readonly Note[];
-}
+type ReadyInfo = Parameters<ServeHooks['onReady']>[0];
 
 /** A first program in each language that comes with Hotcell; none holds a quote of the shell. */
 const SAMPLES: ReadonlyMap<string, string> = new Map([
