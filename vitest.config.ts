@@ -9,7 +9,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 /** Of the code beside them, but slow: they start real programs, or send floods. */
 const SLOW = [
   'src/app/serve.test.ts',
-  'src/cli/{cli,session,session/shell}.test.ts',
+  'src/cli/{cli,session,session/shell,up-log}.test.ts',
   'src/client/{reconnect,terminal-connection}.test.ts',
   'src/fleet/environment/dependencies.test.ts',
   'src/fleet/git/**/*.test.ts',
@@ -46,8 +46,12 @@ const mocking = globSync('src/**/*.test.ts', { cwd: import.meta.dirname }).filte
 );
 
 /** Against what hangs, and for nothing else: a busy machine takes its time. */
-const slow = { testTimeout: 300_000, hookTimeout: 300_000 };
-const engine = { globalSetup: ['test/support/engine-setup.ts'] };
+const slow = {
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
+  globalSetup: ['test/support/bundle-command.ts'],
+};
+const engine = { globalSetup: [...slow.globalSetup, 'test/support/engine-setup.ts'] };
 
 let order = 0;
 function toProject(

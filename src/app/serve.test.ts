@@ -2,14 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SILENT_LOG } from '../core/log.ts';
 import { Config } from './config/config.ts';
-import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from '../../test/support/command.ts';
 import { serve } from './serve.ts';
 
-const MAIN = fileURLToPath(new URL('../cli/main.ts', import.meta.url));
 const REFUSAL = 'can be reached from other machines, and there is no key';
 let folder = '';
 beforeAll(() => {

@@ -2,12 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from '../../test/support/command.ts';
 import { Config } from '../app/config/config.ts';
-
-const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 
 let folder = '';
 beforeAll(() => {

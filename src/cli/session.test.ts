@@ -10,16 +10,14 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
 import { ScriptedServer } from '../http/scripted-server.double.ts';
 import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { toTar } from '../lib/tar-archive.ts';
-import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from '../../test/support/command.ts';
 import { RUNTIME_TYPES } from '../core/session-words.ts';
 
-const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 const COMMANDS = ['create', 'list', 'exec', 'shell', 'put', 'get', 'sync', 'rm', 'kill', 'logs'];
 
 let folder = '';

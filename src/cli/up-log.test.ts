@@ -2,11 +2,10 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { COMPILE_CACHE, MAIN } from '../../test/support/command.ts';
 import { PROMISES } from '../core/enforcement.ts';
 
-const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 const PATIENT = { timeout: 20_000 };
 
 let folder = '';
@@ -36,6 +35,7 @@ async function linesOf(start: keyof typeof STARTS, logFormat: string): Promise<s
       HOTCELL_STATE_DIR: join(folder, 'state'),
       HOTCELL_LOG_FORMAT: logFormat,
       SHELL: '/bin/sh',
+      ...COMPILE_CACHE,
     },
   });
   let shown = '';

@@ -1,11 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
 import { AppleDouble, whyNoDouble } from '../support/apple-double/apple-double.ts';
 import { testThatNeeds } from '../support/needs.ts';
 import { TestServer } from '../support/server.ts';
+import { MAIN } from '../support/command.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const test = testThatNeeds(whyNoDouble());
 const double = new AppleDouble({
   registry: ['python:3.10-slim', 'python:3.12-slim', 'debian:12-slim', 'oven/bun:1-slim'],

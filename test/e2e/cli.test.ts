@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROMISES } from '../../src/core/enforcement.ts';
 import {
@@ -14,8 +13,8 @@ import {
   waitUntilGone,
 } from '../support/live-server.ts';
 import { dataDirectoryOf, makeStateDirectory, removeFolders } from '../support/server.ts';
+import { MAIN } from '../support/command.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 let folder = '';
 let state = '';
 beforeAll(() => {

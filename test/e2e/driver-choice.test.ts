@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROMISES } from '../../src/core/enforcement.ts';
 import { describeFootprint } from '../support/footprint.ts';
 import { expectServes, runCode, startServer, stopClean } from '../support/live-server.ts';
 import { DOCKER_SHARED, describeEach, type Way } from '../support/served-by.ts';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from '../support/command.ts';
 import {
   StartFailure,
   TestServer,
@@ -14,7 +13,6 @@ import {
   removeFolders,
 } from '../support/server.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const ONE_CELL = ['--set', 'pool.size=1'];
 const NO_ENGINE = ['--set', 'docker.host=unix:///nowhere/docker.sock'];
 const NO_OCI = ['--set', 'rootfs=/no/such/folder'];

@@ -26,8 +26,8 @@ import { holdWorkerImage } from '../support/fleet-worker-image.ts';
 import { testThatNeeds, whyNotOci } from '../support/needs.ts';
 import { ociOptions } from '../support/package-site.ts';
 import { makeStateDirectory, removeFolders } from '../support/server.ts';
+import { MAIN } from '../support/command.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const RECIPES = fileURLToPath(new URL('../../images', import.meta.url));
 const IMAGE = 'mahabharatha-worker:latest';
 const KEPT = 'hotcell-test-kept-worker:latest';

@@ -2,13 +2,12 @@ import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { MAIN } from '../support/command.ts';
 import { testThatNeeds, whyNotOci } from '../support/needs.ts';
 import { ociOptions } from '../support/package-site.ts';
 import { makeStateDirectory, removeFolders } from '../support/server.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const state = makeStateDirectory();
 const ociTest = testThatNeeds(await whyNotOci(ociOptions(state)));
 const SPECS = '.gsd/specs/login';

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { existsSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WorkerLog } from '../../src/fleet/logs/worker-log.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { HALF_DONE, PreparedFleet } from '../support/prepared-fleet.ts';
+import { MAIN } from '../support/command.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const PATIENT_MS = 60_000;
 
 let prepared: PreparedFleet;

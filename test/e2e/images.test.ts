@@ -19,10 +19,9 @@ import {
   runInImage,
   tagImage,
 } from '../support/engine-images.ts';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from '../support/command.ts';
 import { testThatNeeds } from '../support/needs.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const RECIPES = fileURLToPath(new URL('../../images', import.meta.url));
 const BASE = BASE_IMAGE;
 const host = engineHost();

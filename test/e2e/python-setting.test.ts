@@ -2,13 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, expect } from 'vitest';
 import { testThatNeeds, whyNotOci } from '../support/needs.ts';
 import { ociOptions } from '../support/package-site.ts';
 import { makeStateDirectory, removeFolders } from '../support/server.ts';
+import { MAIN } from '../support/command.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const stateDirectory = makeStateDirectory();
 const folder = mkdtempSync(join(tmpdir(), 'hotcell-python-'));
 const code = join(folder, 'main.py');

@@ -1,9 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from '../support/command.ts';
 import { engineApi } from '../support/docker-engine.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { makeMarker } from '../support/live-server.ts';
@@ -12,8 +11,6 @@ import { dataDirectoryOf } from '../support/server.ts';
 import type { Hand } from '../support/session-door.ts';
 import { ServedSessions } from '../support/session-site.ts';
 import { countMarked } from '../support/session-work.ts';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 interface LeftCell {
   readonly driver: string;

@@ -1,3 +1,4 @@
+import bundleCommand from '../support/bundle-command.ts';
 import { copyImages } from '../support/copy-images.ts';
 import { BASE_IMAGE, ensureBaseImage } from '../support/base-image.ts';
 import { requireImages, useEngine } from '../support/docker-engine.ts';
@@ -42,6 +43,7 @@ export async function openWorld(
   driver: SoakDriver,
   seed: number,
 ): Promise<World> {
+  await bundleCommand();
   // Both kinds of workbenches have their turn. Those of one kind are cleared away by the same kind.
   const mode = seed % 2 === 0 ? 'preload' : 'container';
   if (driver === 'oci') return new World(OCI, undefined, mode);

@@ -1,11 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import type { FleetRepository } from './fleet-repository.ts';
 import { instancesOf } from './footprint.ts';
-import { COMPILE_CACHE } from './compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from './command.ts';
 import { dataDirectoryOf } from './server.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** Nobody listens there. */
 export const NO_ENGINE = 'unix:///nonexistent/docker.sock';
 const LOOK_MS = 100;

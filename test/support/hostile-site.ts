@@ -23,10 +23,9 @@ import { HostileFleet } from './hostile-fleet.ts';
 import { armHost, hideSecrets } from './hostile-host.ts';
 import type { Plan } from './hostile-look-attack.ts';
 import { findTraces } from './leftovers.ts';
-import { COMPILE_CACHE } from './compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from './command.ts';
 import { makeStateDirectory, removeFolders } from './server.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const FEATURE = 'demo';
 

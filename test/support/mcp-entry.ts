@@ -9,11 +9,7 @@ import { ScriptedWorkbenches } from '../../src/mcp/scripted-workbench.double.ts'
  */
 const { config } = readConfig({ env: process.env, cwd: '/', flags: {} });
 const scripted = new ScriptedWorkbenches();
-const parts = {
-  workbenches: () => Promise.resolve(scripted),
-  version: '9.8.7',
-  log: makeLog('warn'),
-};
+const parts = { workbenches: () => Promise.resolve(scripted), log: makeLog('warn') };
 
 await serveMcp(config, parts, { stdin: process.stdin, stdout: process.stdout });
 const opened = scripted.all.length;

@@ -9,10 +9,9 @@ import { makeClient, type ClientOptions } from './mcp-client.ts';
 import { engineThingsOf } from './footprint.ts';
 import { dataDirectoryOf, makeStateDirectory, removeFolders, TestServer } from './server.ts';
 import { DOCKER_FRESH, isMeant, OCI_FRESH, type Way } from './served-by.ts';
-import { COMPILE_CACHE } from './compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from './command.ts';
 import { describeThatNeeds } from './needs.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const NAMES = fileURLToPath(new URL('test-names.ts', import.meta.url));
 
 /** One way to run code for AI clients. */

@@ -7,10 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { FleetState } from '../../src/fleet/fleet-state.ts';
 import { fleetPaths, type FleetPaths } from '../../src/fleet/names.ts';
 import { StateStore } from '../../src/fleet/state/state-store.ts';
-import { COMPILE_CACHE } from './compile-cache.ts';
+import { COMPILE_CACHE, MAIN } from './command.ts';
 import { dataDirectoryOf, makeStateDirectory, removeFolders } from './server.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 const HOLDER = fileURLToPath(new URL('./fleet-state-child.ts', import.meta.url));
 
 interface Run {

@@ -3,19 +3,17 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { ErrorReply, ExecuteReply, HealthReply } from '../../src/wire/execute.ts';
-import { COMPILE_CACHE } from './compile-cache.ts';
+import { COMPILE_CACHE, MAIN, SOURCE } from './command.ts';
 import type { Way } from './served-by.ts';
-
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 export interface ServerOptions {
   /** Otherwise what the server takes by itself, which is oci/fresh where these tests run. */
   readonly way?: Way | undefined;
   readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  /** A module that the process loads before the server's own. */
+  /** Undefined: as if nobody had set it. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** A module that the process loads before the server's own and that changes those: they come from the sources then. */
   readonly preload?: string;
   /** Given when a second server is to find what the first one left. */
   readonly stateDirectory?: string;
@@ -86,9 +84,9 @@ export class TestServer implements AsyncDisposable {
     const { way } = options;
     await way?.prepare();
     const state = options.stateDirectory ?? makeStateDirectory();
-    const preload = options.preload === undefined ? [] : ['--import', options.preload];
+    const main = options.preload === undefined ? [MAIN] : ['--import', options.preload, SOURCE];
     const settings = ['--port', '0', ...(way?.args ?? []), ...(options.args ?? [])];
-    const child = spawn(process.execPath, ['--max-semi-space-size=2', ...preload, MAIN, 'up', ...settings], {
+    const child = spawn(process.execPath, ['--max-semi-space-size=2', ...main, 'up', ...settings], {
       // Flag and the last three variables as the launcher has them.
       env: {
         PATH: process.env['PATH'] ?? '',

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundledTools } from '../../../src/app/drivers/make-drivers.ts';
-import { COMPILE_CACHE } from '../compile-cache.ts';
+import { COMPILE_CACHE } from '../command.ts';
 import { findProgram } from '../find-program.ts';
 import { listProcesses, waitFor } from '../leftovers.ts';
 import { isRoot } from '../needs.ts';
