@@ -1,10 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 
 /**
  * The name of a project begins with its tier: `npm test -- --tier cells` runs the projects `cells*`. Tiers follow each
  * other, and in each of them whatever measures the machine comes last, alone.
  */
+const TIERS = ['check', 'cells', 'engines', 'faults'];
+const ALONE_LAST = '-alone';
 
 /** Of the code beside them, but slow: they start real programs, or send floods. */
 const SLOW = [
@@ -22,11 +25,10 @@ const SLOW = [
   'test/forbidden-imports.test.ts',
 ];
 
-/** They measure time, need what the machine has of memory and processes, or change the images that all use. */
+/** They measure what a machine does that does nothing else, or change the images that all use. */
 const ALONE = [
-  'test/attacks/{exhaustion,preload-limits,session-limits}.test.ts',
   'test/e2e/{figures,fleet-image,idle,images,runner-image}.test.ts',
-  'test/faults/{endurance,session-flood}.test.ts',
+  'test/faults/endurance.test.ts',
 ];
 
 const PLACES = ['test/{contract,attacks,e2e}/**/*.test.ts'];
@@ -53,13 +55,14 @@ const slow = {
 };
 const engine = { globalSetup: [...slow.globalSetup, 'test/support/engine-setup.ts'] };
 
-let order = 0;
 function toProject(
   name: string,
   workers: 1 | 2 | 3,
   test: NonNullable<TestProjectInlineConfiguration['test']>,
 ): TestProjectInlineConfiguration {
-  const sequence = { groupOrder: order++ };
+  const tier = TIERS.findIndex((prefix) => name.startsWith(prefix));
+  // The projects of a group run side by side.
+  const sequence = { groupOrder: 2 * tier + Number(name.endsWith(ALONE_LAST)) };
   // Each project loads the same modules: what is made of them is kept for all, and for the next time.
   const experimental = { fsModuleCache: true };
   return { test: { ...test, name, maxWorkers: workers, sequence, experimental } };
@@ -75,7 +78,7 @@ function toTier(
   const files = globSync(include, { cwd: import.meta.dirname, exclude });
   return [
     toProject(name, 3, { ...slow, ...test, include: files.filter((file) => !alone.includes(file)) }),
-    toProject(`${name}-alone`, 1, {
+    toProject(`${name}${ALONE_LAST}`, 1, {
       ...slow,
       ...test,
       include: files.filter((file) => alone.includes(file)),
@@ -87,6 +90,7 @@ export default defineConfig({
   test: {
     // Time for a private Docker engine to stop.
     teardownTimeout: 60_000,
+    sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/support/tier-reporter.ts'],
     projects: [
       toProject('check', 2, {
@@ -97,8 +101,8 @@ export default defineConfig({
         isolate: false,
       }),
       toProject('check-isolated', 2, { include: mocking, testTimeout: 30_000 }),
-      toProject('cells-slow', 2, { include: SLOW, ...slow }),
-      toProject('cells-guest', 2, { include: ['guest/**/*.test.ts'], ...slow }),
+      toProject('cells-slow', 3, { include: SLOW, ...slow }),
+      toProject('cells-guest', 3, { include: ['guest/**/*.test.ts'], ...slow }),
       ...toTier('cells', { include: PLACES, exclude: engines, provide: { ways: 'own' } }),
       ...toTier('engines', { include: [...engines, ...mixed], provide: { ways: 'engine' }, ...engine }),
       ...toTier('faults', { include: ['test/faults/**/*.test.ts'], provide: { ways: 'all' }, ...engine }),

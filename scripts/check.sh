@@ -13,7 +13,4 @@ ensure_npm_packages "$root" dev
 require_node "$root"
 export PATH=${NODE%/*}:$PATH
 
-status=0
-run_checks || status=1
-run_vitest --project 'check*' "$@" || status=1
-exit "$status"
+run_checks_and_vitest --project 'check*' "$@"

@@ -78,3 +78,16 @@ run_vitest() {
   export NODE_COMPILE_CACHE=$PWD/node_modules/.cache/hotcell
   step 'tests' "$NODE" node_modules/vitest/vitest.mjs run "$@"
 }
+
+# The checks fill what the first tests leave of the processors; what they have to say comes at the end.
+run_checks_and_vitest() {
+  local told checks failed=0
+  told=$(mktemp "${TMPDIR:-/tmp}/hotcell-checks.XXXXXX")
+  run_checks 2>"$told" &
+  checks=$!
+  run_vitest "$@" || failed=1
+  wait "$checks" || failed=1
+  cat "$told" >&2
+  rm "$told"
+  return "$failed"
+}

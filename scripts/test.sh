@@ -38,7 +38,7 @@ while (($# > 0)); do
 done
 ((${#tiers[@]} + ${#arguments[@]} > 0)) || tiers=("${TIERS[@]}")
 
-status=0
+run=run_vitest
 for tier in ${tiers[@]+"${tiers[@]}"}; do
   case " ${TIERS[*]} " in
     *" $tier "*) arguments+=(--project "$tier*") ;;
@@ -47,7 +47,6 @@ for tier in ${tiers[@]+"${tiers[@]}"}; do
       exit 2
       ;;
   esac
-  if [[ $tier == check ]]; then run_checks || status=1; fi
+  [[ $tier != check ]] || run=run_checks_and_vitest
 done
-run_vitest "${arguments[@]}" || status=1
-exit "$status"
+"$run" "${arguments[@]}"
