@@ -60,6 +60,8 @@ export class HotcellServer implements AsyncDisposable {
         HOME: process.env['HOME'] ?? '/tmp',
         HOTCELL_STATE_DIR: join(folder, 'state'),
         HOTCELL_SESSIONS_DIR: join(folder, 'data'),
+        // What a session may write is reserved for it; in memory that takes longer than on a disk.
+        HOTCELL_SESSIONS_LIMITS_DISK_BYTES: '32m',
         HOTCELL_SESSIONS_RATE_LIMIT_PER_MINUTE: '0',
       },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -32,7 +32,7 @@ describeEach(FRESH_WAYS, (way) => {
   let served: ServedSessions;
   let door: SessionDoor;
   beforeAll(async () => {
-    served = await ServedSessions.open({ way });
+    served = await ServedSessions.open({ way, env: { HOTCELL_SESSIONS_LIMITS_DISK_BYTES: undefined } });
     door = served.door();
   });
   afterAll(() => served[Symbol.asyncDispose]());

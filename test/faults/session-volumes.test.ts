@@ -1,8 +1,19 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { LoopVolumes } from '../../src/drivers/volumes/loop-volumes.ts';
+import { unmountAll } from '../support/engine-remains.ts';
+import { fillWith, mountDisk } from '../support/own-disk.ts';
 import { tmpdirOnTmpfs } from '../support/server.ts';
 
 const MiB = 1024 * 1024;
@@ -65,4 +76,34 @@ test('[SC-02, RS-17] a deletion that got as far as letting go is finished by the
   expect(readdirSync(join(again.folder, 'project'))).toEqual(['node_modules']);
   await open().release('deleted', 'nothing');
   expect(images()).toEqual([]);
+});
+
+test('[RS-13, RS-17, SC-02] one in use has all its room, one that is kept takes what it holds', async () => {
+  const disk = join(directory, 'disk');
+  mountDisk(disk, 40 * MiB);
+  const volumes = new LoopVolumes({ directory: join(disk, 'volumes'), keepForMs: WEEK_MS, log: SILENT });
+  try {
+    const { folder } = await volumes.open('kept', 32 * MiB);
+    const takes = (): number => 512 * statSync(`${folder}.img`).blocks;
+    expect(takes()).toBeGreaterThanOrEqual(32 * MiB);
+    mkdirSync(join(folder, 'p/node_modules'), { recursive: true });
+    writeFileSync(join(folder, 'p/node_modules/dependency'), 'kept');
+    writeFileSync(join(folder, 'p/large'), Buffer.alloc(20 * MiB, 1));
+    await volumes.release('kept', 'dependencies');
+    expect(takes()).toBeLessThan(10 * MiB);
+    const refusal = { code: 'SESSIONS_UNAVAILABLE', hint: `Free space below ${disk}/volumes.` };
+    fillWith(join(disk, 'ballast'));
+    const before = takes();
+    for (const key of ['kept', 'other'])
+      await expect(volumes.open(key, 32 * MiB)).rejects.toMatchObject(refusal);
+    expect(takes()).toBe(before);
+    rmSync(join(disk, 'ballast'));
+    await volumes.open('kept', 34 * MiB);
+    expect(takes()).toBeGreaterThanOrEqual(34 * MiB);
+    expect(readFileSync(join(folder, 'p/node_modules/dependency'), 'utf8')).toBe('kept');
+    await volumes.release('kept', 'nothing');
+    await volumes.close();
+  } finally {
+    await unmountAll(disk);
+  }
 });

@@ -28,7 +28,7 @@ async function spoil(world: World, stack: DisposableStack): Promise<void> {
   const { hand, entry } = await openSession(world, 'robbed', 1);
   await hand.get('POST', '/upload', { files: [{ path: 'kept.txt', content: 'work' }] });
   world.ledger.addFile(entry, 'kept.txt', 'work');
-  for (const file of globSync(join(world.volumes, '*/robbed/kept.txt'))) rmSync(file);
+  for (const file of globSync(join(world.dataDirectory, 'volumes/*/robbed/kept.txt'))) rmSync(file);
   const stray = spawn('sleep', [STRAY]);
   stack.defer(() => stray.kill('SIGKILL'));
 }

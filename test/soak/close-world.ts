@@ -67,7 +67,6 @@ async function clear(world: World): Promise<void> {
   const { stateDirectory, way } = world;
   await clearSessions(siteOf(stateDirectory, way.driver));
   removeFolders(stateDirectory);
-  world.removeVolumes();
 }
 
 /** What the server wrote, for whoever looks for the cause. */

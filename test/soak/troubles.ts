@@ -16,12 +16,17 @@ const NO_CELL = ['CELL_LOST', 'CELL_START_FAILED', 'DRIVER_UNAVAILABLE'];
 const OVER = ['CELL_LOST', 'cell_lost', 'start_failed', 'SESSION_ENDED', 'SESSION_UNREACHABLE'];
 const FULL = ['DISK_FULL', 'SESSIONS_UNAVAILABLE', ...NO_CELL, ...OVER];
 
+/** A terminal that is not granted has no words at all. */
+const UNSTORED = /output could not be stored|the terminal was closed before it opened/;
+
 interface Excuse {
   /** The connection may break. */
   readonly breaks?: boolean;
   readonly codes?: readonly string[];
   /** A program may be killed from outside, so that its result is another one. */
   readonly spoils?: boolean;
+  /** What is said of it where there is no code. */
+  readonly words?: RegExp;
 }
 
 /** What whoever is at work when it happens may be told; everything else is wrong. */
@@ -30,7 +35,7 @@ const EXCUSES: Readonly<Record<FaultKind, Excuse>> = {
   'stop-server': { breaks: true, codes: ['SHUTTING_DOWN'] },
   'freeze-server': {},
   'drop-clients': { breaks: true },
-  'full-disk': { codes: FULL, spoils: true },
+  'full-disk': { codes: FULL, words: UNSTORED },
   'kill-fleet': {},
   'kill-init': { codes: NO_CELL },
   'kill-runtime': { codes: NO_CELL },
@@ -74,8 +79,9 @@ export function isExcused(error: unknown, kinds: readonly FaultKind[]): boolean 
   return kinds.map((kind) => EXCUSES[kind]).some((excuse) => excuses(excuse, error));
 }
 
-function excuses({ breaks = false, codes = [], spoils = false }: Excuse, error: unknown): boolean {
+function excuses({ breaks = false, codes = [], spoils = false, words }: Excuse, error: unknown): boolean {
   if (error instanceof Refusal) return codes.includes(error.code);
+  if (words?.test(wordsOf(error)) === true) return true;
   if (spoils && error instanceof AssertionError) return true;
   return breaks && BROKEN.test(wordsOf(error));
 }

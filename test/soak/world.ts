@@ -1,12 +1,9 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import type { EventConnection } from '../../src/http/sessions/event-reader.double.ts';
-import { mountsIn } from '../support/engine-remains.ts';
 import type { FaultyEngine } from '../support/faulty-engine.ts';
 import type { FleetCommand } from '../support/fleet-command.ts';
 import { instancesOf } from '../support/footprint.ts';
 import { waitFor } from '../support/leftovers.ts';
+import { mountDisk } from '../support/own-disk.ts';
 import type { Way } from '../support/served-by.ts';
 import { TestServer, dataDirectoryOf, makeStateDirectory } from '../support/server.ts';
 import { SoakDoor } from './door.ts';
@@ -17,9 +14,8 @@ import { Troubles } from './troubles.ts';
 /** One booted cell per language, so that the next run has to wait for another one often enough. */
 export const POOL_SIZE = 1;
 
-const DISK_BYTES = 64 * 1024 * 1024;
-
-const mount = (...args: readonly string[]): Buffer => execFileSync('mount', args);
+/** Room for the workspaces of all lanes, for those that are kept, and for what the server writes. */
+const DISK_BYTES = 384 * 1024 * 1024;
 
 /** The place of one soak: a server after the other in the same folders, and what is known of them. */
 export class World {
@@ -48,33 +44,7 @@ export class World {
     this.way = way;
     this.#mode = mode;
     this.engine = engine;
-    mkdirSync(this.dataDirectory, { mode: 0o711 });
-    // A disk of its own that can be filled without harm to anybody else.
-    mount('-t', 'tmpfs', '-o', `size=${DISK_BYTES},mode=711`, 'tmpfs', this.dataDirectory);
-    for (const folder of [this.volumes, this.#volumesOutside]) mkdirSync(folder, { mode: 0o711 });
-  }
-
-  get volumes(): string {
-    return join(this.dataDirectory, 'volumes');
-  }
-
-  /** Has to stay there: see `#mountVolumes`. */
-  get #volumesOutside(): string {
-    return `${this.stateDirectory}-volumes`;
-  }
-
-  /**
-   * The files of sessions are on another disk than the one that is filled: their images take what is written when it is
-   * written, and the kernel makes a file system read-only for good when its image cannot.
-   */
-  #mountVolumes(): void {
-    if (mountsIn(this.volumes).length > 0) return;
-    mount('--bind', this.#volumesOutside, this.volumes);
-    mount('--make-shared', this.volumes);
-  }
-
-  removeVolumes(): void {
-    rmSync(this.#volumesOutside, { recursive: true, force: true });
+    mountDisk(this.dataDirectory, DISK_BYTES);
   }
 
   get dataDirectory(): string {
@@ -103,7 +73,6 @@ export class World {
   }
 
   async start(): Promise<void> {
-    this.#mountVolumes();
     // prettier-ignore
     const settings = [
       `pool.size=${POOL_SIZE}`, 'sessions.rateLimit.perMinute=0',

@@ -92,6 +92,8 @@ export class TestServer implements AsyncDisposable {
         PATH: process.env['PATH'] ?? '',
         HOTCELL_STATE_DIR: state,
         HOTCELL_SESSIONS_DIR: dataDirectoryOf(state),
+        // What a session may write is reserved for it, and here that is memory.
+        HOTCELL_SESSIONS_LIMITS_DISK_BYTES: '64m',
         UV_THREADPOOL_SIZE: '16',
         MALLOC_ARENA_MAX: '2',
         ...COMPILE_CACHE,

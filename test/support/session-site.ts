@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { waitFor } from './leftovers.ts';
+import { mountDisk } from './own-disk.ts';
 import type { Way } from './served-by.ts';
-import { makeStateDirectory, TestServer, type ServerOptions } from './server.ts';
+import { dataDirectoryOf, makeStateDirectory, TestServer, type ServerOptions } from './server.ts';
 import { SessionDoor } from './session-door.ts';
 import { clearSessions, describeSessions, siteOf } from './session-remains.ts';
 
@@ -16,6 +17,8 @@ interface SiteOptions extends Pick<ServerOptions, 'args' | 'env'> {
   /** Keys of the tenants of the server; without any everybody is served. */
   readonly keys?: readonly string[];
   readonly limitRate?: boolean;
+  /** Everything that is kept is on a disk of its own, of this size. */
+  readonly diskBytes?: number;
 }
 
 /** One place for sessions with one server at a time. At its end all sessions are deleted, and nothing may be left. */
@@ -31,6 +34,7 @@ export class ServedSessions implements AsyncDisposable {
   static async open(options: SiteOptions): Promise<ServedSessions> {
     const served = new ServedSessions(options);
     try {
+      if (options.diskBytes !== undefined) mountDisk(served.dataDirectory, options.diskBytes);
       await served.start();
       return served;
     } catch (error) {
@@ -42,6 +46,10 @@ export class ServedSessions implements AsyncDisposable {
   get server(): TestServer {
     assert.ok(this.#server !== undefined, 'no server runs');
     return this.#server;
+  }
+
+  get dataDirectory(): string {
+    return dataDirectoryOf(this.stateDirectory);
   }
 
   get way(): Way {

@@ -32,7 +32,9 @@ export async function openTerminal(
       throw new Error(`the terminal was closed before it showed ${text}`);
     return false;
   };
-  await once(socket, 'open');
+  // Whoever is refused hears of its end only.
+  await Promise.race([once(socket, 'open'), once(socket, 'close')]);
+  if (socket.readyState !== WebSocket.OPEN) throw new Error('the terminal was closed before it opened');
   return {
     type: (text) => socket.send(new TextEncoder().encode(text)),
     shows: (text) => waitFor(`the terminal shows ${text}`, () => hasShown(text)),

@@ -44,9 +44,9 @@ const UNMOUNT_ATTEMPTS = 50;
 const UNMOUNT_PAUSE_MS = 40;
 
 /**
- * Bounded file systems: one image per project, mounted where cells can bind it. The kernel refuses what does not fit, and
- * the image takes no more of the host's disk than was written. Everything on disk can be read again after a crash: an
- * image gets its name when it is whole, and what is mounted stands in the kernel's own table.
+ * Bounded file systems: one image per project, mounted where cells can bind it. The kernel refuses what does not fit. A
+ * mounted one has all its room on the host's disk, one that is kept takes what is in it. Everything on disk can be read
+ * again after a crash: an image gets its name when it is whole, and what is mounted stands in the kernel's own table.
  */
 export class LoopVolumes {
   readonly #directory: string;
@@ -90,43 +90,42 @@ export class LoopVolumes {
       await (this.#prepared ??= this.prepare());
       const fresh = !existsSync(this.#image(name));
       if (fresh) await this.#make(name, diskBytes);
+      else await this.#mountAgain(name, diskBytes);
       const { owner } = await this.#readRecord(name);
-      const folder = this.#folder(name);
-      if (!(await this.#mounted()).has(folder)) {
-        await this.#grow(name, diskBytes);
-        await this.#mount(name, owner);
-      }
       await this.#writeRecord(name, { owner, releasedAt: null });
-      return { folder, owner, fresh };
+      return { folder: this.#folder(name), owner, fresh };
     });
   }
 
   async release(key: string, keep: 'dependencies' | 'all' | 'nothing'): Promise<void> {
     const name = toName(key);
     await this.#inTurn(name, async () => {
-      const folder = this.#folder(name);
-      // A server that was killed amid this may have got as far as letting go of it.
-      if (keep === 'dependencies') await this.#mountAgain(name);
-      const isMounted = (await this.#mounted()).has(folder);
-      const isEmpty =
-        keep === 'nothing' || (keep === 'dependencies' && isMounted && !(await this.#prune(name)));
-      if (isMounted) await this.#unmount(this.#folder(name));
-      if (isEmpty) return this.#remove(name);
-      if (existsSync(this.#image(name))) {
-        const { owner } = await this.#readRecord(name);
-        await this.#writeRecord(name, { owner, releasedAt: Date.now() });
-      }
+      const isEmpty = keep === 'nothing' || (keep === 'dependencies' && !(await this.#prune(name)));
+      if (isEmpty || !existsSync(this.#image(name))) return this.#remove(name);
+      await this.#keep(name, await this.#readRecord(name));
     });
   }
 
-  async #mountAgain(name: string): Promise<void> {
-    if (!existsSync(this.#image(name)) || (await this.#mounted()).has(this.#folder(name))) return;
-    await this.#mount(name, (await this.#readRecord(name)).owner);
+  /** Gives back the room that nothing is in. After a crash of the host it is not even mounted. */
+  async #keep(name: string, { owner }: Record): Promise<void> {
+    const folder = this.#folder(name);
+    try {
+      await this.#mountAgain(name);
+      // The room of what was removed just now is free as soon as that is on the disk.
+      await runCommand(['sync', '-f', folder], { timeoutMs: SLOW_MS });
+      await runCommand(['fstrim', folder], { timeoutMs: SLOW_MS });
+      await this.#unmount(folder);
+    } finally {
+      await this.#writeRecord(name, { owner, releasedAt: Date.now() });
+    }
   }
 
   /** False when nothing is worth keeping, and when somebody has made something that cannot be removed piece by piece. */
   async #prune(name: string): Promise<boolean> {
+    if (!existsSync(this.#image(name))) return false;
     try {
+      // A server that was killed amid this may have got as far as letting go of it.
+      await this.#mountAgain(name);
       return await keepDependencies(this.#folder(name));
     } catch (error) {
       this.#log.warn({ volume: name, error: String(error) }, 'volume pruning failed');
@@ -163,23 +162,25 @@ export class LoopVolumes {
     const isMounted = (await this.#mounted()).has(folder);
     // A session that was never there: the server was killed while it made one.
     const isEmpty = isMounted && (await holdsNoFiles(folder));
-    if (isMounted) await this.#unmount(this.#folder(name));
     const record = existsSync(this.#image(name))
       ? await this.#readRecord(name).catch(() => undefined)
       : undefined;
     if (record === undefined || record.unused === true || isEmpty) return this.#remove(name);
     const releasedAt = record.releasedAt ?? Date.now();
     if (Date.now() - releasedAt > this.#keepForMs) return this.#remove(name);
-    await this.#writeRecord(name, { ...record, releasedAt });
+    if (record.releasedAt === null || isMounted) await this.#keep(name, record);
   }
 
   async #make(name: string, diskBytes: number): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o711 });
     const template = await this.#template(diskBytes);
     await this.#lay(this.#image(name), async (unfinished) => {
-      await this.#run(['cp', '--sparse=always', '--reflink=auto', template, unfinished]);
+      // What is shared with the template would need room when it is written to.
+      await this.#run(['cp', '--sparse=always', '--reflink=never', template, unfinished]);
+      await this.#reserve(unfinished, diskBytes);
       await this.#writeRecord(name, { owner: this.#ids.next() + 1, releasedAt: null, unused: true });
     });
+    await this.#mount(name);
   }
 
   /** Making a file system takes longer than copying one. */
@@ -214,16 +215,38 @@ export class LoopVolumes {
     return path;
   }
 
-  async #grow(name: string, diskBytes: number): Promise<void> {
-    const image = this.#image(name);
-    if ((await stat(image)).size >= diskBytes) return;
-    await truncate(image, diskBytes);
-    await this.#run(['e2fsck', '-f', '-p', image], [0, 1]);
-    await this.#run(['resize2fs', image]);
+  /**
+   * A file system whose image finds no room on the disk loses its journal, and nothing can be written to it any more. So
+   * the room is there from the beginning, or nothing begins.
+   */
+  async #reserve(image: string, bytes: number): Promise<void> {
+    const { blocks } = await stat(image);
+    const { bavail, bsize } = await statfs(image);
+    // What was granted in part would not be given back.
+    if (bytes - blocks * 512 > bavail * bsize)
+      throw this.#toError('reserving failed: no space left on device');
+    await this.#run(['fallocate', '--posix', '--length', String(bytes), image]);
   }
 
-  async #mount(name: string, owner: number): Promise<void> {
+  async #mountAgain(name: string, diskBytes = 0): Promise<void> {
+    if ((await this.#mounted()).has(this.#folder(name))) return;
+    await this.#grow(this.#image(name), diskBytes);
+    await this.#mount(name);
+  }
+
+  async #grow(image: string, diskBytes: number): Promise<void> {
+    const { size } = await stat(image);
+    await this.#reserve(image, Math.max(size, diskBytes));
+    if (size >= diskBytes) return;
+    await this.#run(['e2fsck', '-f', '-p', image], [0, 1]);
+    await this.#run(['resize2fs', image]);
+    // Zeros were written as holes.
+    await this.#reserve(image, diskBytes);
+  }
+
+  async #mount(name: string): Promise<void> {
     const folder = this.#folder(name);
+    const { owner } = await this.#readRecord(name);
     await mkdir(folder, { recursive: true, mode: 0o711 });
     await this.#run(['mount', '-t', 'ext4', '-o', 'loop,nosuid,nodev,noatime', this.#image(name), folder]);
     await chown(folder, owner, owner);
@@ -249,9 +272,11 @@ export class LoopVolumes {
   }
 
   async #remove(name: string): Promise<void> {
+    const folder = this.#folder(name);
+    if ((await this.#mounted()).has(folder)) await this.#unmount(folder);
     await rm(this.#image(name), { force: true });
     await rm(this.#recordFile(name), { force: true });
-    await rmdir(this.#folder(name)).catch(() => {});
+    await rmdir(folder).catch(() => {});
   }
 
   async #readRecord(name: string): Promise<Record> {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { findProgram } from '../process/find-program.ts';
 
-const NEEDED = ['mkfs.ext4', 'mount', 'umount', 'cp', 'e2fsck', 'resize2fs'];
+const NEEDED = ['mkfs.ext4', 'mount', 'umount', 'cp', 'e2fsck', 'resize2fs', 'fallocate', 'fstrim'];
 
 /** Why this host has no bounded file systems for workspaces; undefined if it has. */
 export function whyNoVolumes(): string | undefined {

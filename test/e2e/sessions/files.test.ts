@@ -35,7 +35,11 @@ describeEach([OCI_FRESH], (way) => {
   let session: TestSession;
   let client: HttpRunnerClient;
   beforeAll(async () => {
-    server = await startSessionServer(way, { args: ['--set', `sessions.readBytes=${READ_BYTES}`] });
+    server = await startSessionServer(way, {
+      args: ['--set', `sessions.readBytes=${READ_BYTES}`],
+      // For ten thousand files, each with a block of its own.
+      env: { HOTCELL_SESSIONS_LIMITS_DISK_BYTES: '128m' },
+    });
     session = await openSession(server);
     await session.print(TRAPS);
     client = new HttpRunnerClient({ baseUrl: server.url });

@@ -9,7 +9,7 @@ import { Refusal } from '../troubles.ts';
 import type { World } from '../world.ts';
 
 /** Small, so that a program can fill it in a moment. */
-const DISK_MB = 32;
+const DISK_MB = 16;
 
 export interface Held {
   readonly hand: Hand;
@@ -20,7 +20,13 @@ export interface Held {
 export async function holdSession(world: World, { lane, number }: Act): Promise<Held> {
   await world.up();
   const entry = world.ledger.sessionOf(lane);
-  if (entry !== undefined) return { entry, hand: handOf(world, entry) };
+  if (entry !== undefined) {
+    const hand = handOf(world, entry);
+    // An act before this one may have been refused to wake it.
+    if (entry.paused === 'perhaps') await hand.get('POST', '/resume');
+    entry.paused = 'no';
+    return { entry, hand };
+  }
   return openSession(world, `soak-${lane}-${number}`, lane);
 }
 

@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { errnoOf } from '../../src/lib/errno.ts';
+
+const BITE = Buffer.alloc(1024 * 1024, 1);
+
+/** A disk of this size that can be filled without harm to anybody else. It goes with `umount`. */
+export function mountDisk(folder: string, bytes: number): void {
+  mkdirSync(folder, { mode: 0o711 });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes},mode=711`, 'tmpfs', folder]);
+}
+
+/** Until there is no room for one more byte on the disk that the file is on. */
+export function fillWith(file: string): void {
+  const descriptor = openSync(file, 'w');
+  try {
+    for (let size = BITE.length; size >= 1;) {
+      try {
+        writeSync(descriptor, BITE, 0, size);
+      } catch (error) {
+        if (errnoOf(error) !== 'ENOSPC') throw error;
+        size = Math.floor(size / 2);
+      }
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
