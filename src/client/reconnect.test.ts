@@ -7,6 +7,10 @@ import { BreakingProxy } from '../../test/support/breaking-proxy.ts';
 import type { ClientEvent } from './client-event.ts';
 import { HttpRunnerClient } from './http-runner-client.ts';
 import { RunnerError } from './runner-error.ts';
+import { howOften } from '../../test/support/endurance.ts';
+
+/** Every third byte, and with ENDURANCE every one. */
+const STEP = howOften(3, 1);
 
 const QUICK = { firstDelayMs: 1, longestDelayMs: 4 };
 
@@ -78,7 +82,7 @@ describe('exec', () => {
       const unknown = { code: 'NETWORK', isUnknown: true };
       let answerBytes = 0;
       let unknownBytes = 0;
-      for (let cut = 1; answerBytes === 0; cut += 1) {
+      for (let cut = 1; answerBytes === 0; cut += STEP) {
         // Another address each time: connections that are kept for later would not be the first ones.
         await using breaking = await BreakingProxy.start(server.port);
         breaking.cutAfter = (connection) => (connection === 1 ? cut : Infinity);

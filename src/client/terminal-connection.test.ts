@@ -4,6 +4,10 @@ import { ScriptedServer } from '../http/scripted-server.double.ts';
 import { SESSION } from '../http/sessions/scripted-sessions.double.ts';
 import { HttpRunnerClient } from './http-runner-client.ts';
 import type { RunnerError } from './runner-error.ts';
+import { howOften } from '../../test/support/endurance.ts';
+
+/** Every third byte, and with ENDURANCE every one. */
+const STEP = howOften(3, 1);
 
 const QUICK = { firstDelayMs: 1, longestDelayMs: 4 };
 
@@ -40,7 +44,7 @@ describe('a terminal', () => {
       const unknown = { code: 'NETWORK' };
       const seen = new Set<string>();
       let lastCut = 0;
-      for (let cut = 130, isDone = false; !isDone; cut += 1) {
+      for (let cut = 130, isDone = false; !isDone; cut += STEP) {
         // Another address each time: connections that are kept for later would not be the first ones.
         await using breaking = await BreakingProxy.start(server.port);
         breaking.cutAfter = (connection) => (connection === 1 ? cut : Infinity);

@@ -61,7 +61,7 @@ describeEach(FLEET_WAYS, (way) => {
     site.go();
     // All but the victim, whose agent only ends for the next orchestrator.
     const others = TASKS.filter(({ id, level }) => level === undefined && id !== 'victim');
-    await waitFor('the others are done', () => !others.some(({ id }) => isOpen(id)), 120_000).catch(() => {});
+    await waitFor('the others are done', () => !others.some(({ id }) => isOpen(id)), 240_000).catch(() => {});
     if (!first.isOver) peak = first.peakBytes();
     await first.end('SIGKILL');
     await waitFor('its cells have ended with it', () => site.inCells().length === 0);

@@ -198,13 +198,19 @@ describeEach(SHARED_WAYS, (way) => {
 
     test('[SC-03, CX-09] a run cannot reach the agent or a supervisor', async () => {
       const code = `import glob, os
-agents = [os.path.dirname(path) for path in glob.glob('/proc/[0-9]*/cmdline') if b'agent.pl' in open(path, 'rb').read()]
+def line(path):
+    # Others come and go meanwhile.
+    try: return open(path, 'rb').read()
+    except OSError: return b''
+agents = [os.path.dirname(path) for path in glob.glob('/proc/[0-9]*/cmdline') if b'agent.pl' in line(path)]
 print(len(agents) > 1)
 for agent in agents:
     for name in ['fd/%d' % n for n in range(12)] + ['mem', 'maps', 'environ']:
         for mode in ('rb', 'wb'):
-            try: open(f'{agent}/{name}', mode); print('open', agent, name, mode)
-            except OSError: pass`;
+            try: open(f'{agent}/{name}', mode)
+            except OSError: continue
+            # One that was a copy of the agent when it was found has become the interpreter that waits for the next run.
+            if b'agent.pl' in line(f'{agent}/cmdline'): print('open', agent, name, mode)`;
       expect(await runCode(server, 'python', code)).toMatchObject({ stdout: 'True\n', exit_code: 0 });
     });
 

@@ -47,14 +47,14 @@ export function lookAround(plan: Plan, but: readonly string[] = []): Looked {
     for (const link of ['root', 'cwd']) walk.enter(`/proc/${pid}/${link}/`);
     for (const fd of list(`/proc/${pid}/fd`)) walk.enter(`/proc/${pid}/fd/${fd}/`);
   }
-  const objects = gitOutputs().filter((bytes) => bytes.includes(needle));
+  const outputs = gitOutputs();
   return {
-    found: [...walk.found, ...objects.map(() => 'git')],
+    found: [...walk.found, ...outputs.filter((bytes) => bytes.includes(needle)).map(() => 'git')],
     readable: plan.secrets.filter((path) => canSee(path)),
     commands: processes.map((pid) => read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')),
     mounts: read('/proc/self/mountinfo').trim().split('\n'),
     walked: walk.count,
-    objects: gitOutputs().reduce((sum, bytes) => sum + bytes.length, 0),
+    objects: outputs.reduce((sum, bytes) => sum + bytes.length, 0),
     folders: Object.fromEntries(
       ['/root', '/home', '/workspace', '/git', '/repo'].map((at) => [at, list(at)]),
     ),
@@ -86,8 +86,7 @@ class Walk {
   readonly found: string[] = [];
   count = 0;
   readonly #needle: Buffer;
-  readonly #but: readonly string[];
-  readonly #seen = new Set<string>();
+  readonly #seen: Set<string>;
   /** What is in them has no end; the test looks at some of it by name. */
   readonly #pseudo = new Set(
     ['/proc', '/sys'].map((path) => lstatSync(path, { throwIfNoEntry: false })?.dev),
@@ -95,7 +94,8 @@ class Walk {
 
   constructor(needle: Buffer, but: readonly string[]) {
     this.#needle = needle;
-    this.#but = but;
+    // Not by their paths: every process has a `root` that leads there, too.
+    this.#seen = new Set(but.map((path) => toIdentity(lstatSync(path))));
   }
 
   enter(folder: string): void {
@@ -105,9 +105,10 @@ class Walk {
   look(path: string): void {
     try {
       const info = lstatSync(path);
-      const { dev, ino, size, ctimeMs } = info;
-      if (this.#but.includes(path) || this.#pseudo.has(dev) || this.#seen.has(`${dev} ${ino}`)) return;
-      this.#seen.add(`${dev} ${ino}`);
+      const { dev, size, ctimeMs } = info;
+      const identity = toIdentity(info);
+      if (this.#pseudo.has(dev) || this.#seen.has(identity)) return;
+      this.#seen.add(identity);
       this.count++;
       if (Buffer.from(path).includes(this.#needle)) this.found.push(path);
       if (info.isDirectory()) this.enter(path);
@@ -120,6 +121,10 @@ class Walk {
   read(path: string): void {
     if (Buffer.from(read(path), 'latin1').includes(this.#needle)) this.found.push(path);
   }
+}
+
+function toIdentity({ dev, ino }: { readonly dev: number; readonly ino: number }): string {
+  return `${dev} ${ino}`;
 }
 
 /** Also of files that say that they are empty. */

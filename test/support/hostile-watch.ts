@@ -12,7 +12,7 @@ interface Holder {
 /** Shorter than any program of Node runs, and not so short that this is all that the machine does. */
 const EVERY_MS = 60;
 
-/** Looks at all processes of this machine again and again for a secret. */
+/** Looks at all processes that this machine gets from now on again and again for a secret. */
 export class Watch {
   readonly onCommandLines: string[] = [];
   readonly inContainers: string[] = [];
@@ -22,6 +22,8 @@ export class Watch {
   readonly #secret: string;
   readonly #timer: NodeJS.Timeout;
   readonly #known = new Set<string>();
+  /** They are older than the secret: those of the kernel and whatever else runs here, most of all there are. */
+  readonly #before = new Set(listPids());
 
   /** What the engine says of containers is looked at, too. */
   constructor(secret: string, inspect: () => Promise<readonly string[]>) {
@@ -41,7 +43,7 @@ export class Watch {
 
   #look(): void {
     this.samples++;
-    const processes = readProcesses();
+    const processes = readProcesses(listPids().filter((pid) => !this.#before.has(pid)));
     for (const [pid, { command }] of processes) {
       if (command.includes(this.#secret)) this.onCommandLines.push(command);
       if (!readIfThere(`/proc/${pid}/environ`).includes(this.#secret) || this.#known.has(pid + command))
@@ -62,9 +64,12 @@ interface Seen {
   readonly parent: string;
 }
 
+function listPids(): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+}
+
 /** All at one moment: of one that has ended nobody can tell any more whose child it was. */
-function readProcesses(): ReadonlyMap<string, Seen> {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+function readProcesses(pids: readonly string[]): ReadonlyMap<string, Seen> {
   const seen = pids.map((pid): [string, Seen] => {
     const parent = /^PPid:\s*(\d+)/m.exec(readIfThere(`/proc/${pid}/status`))?.[1] ?? '0';
     return [pid, { command: readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' '), parent }];

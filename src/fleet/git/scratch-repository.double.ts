@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { tmpdirOnTmpfs } from '../../../test/support/server.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { featureBranch, workerBranch } from '../names.ts';
 import { findAuthor } from './author.ts';
@@ -32,7 +32,7 @@ export class ScratchRepository implements AsyncDisposable {
   }
 
   static async make(options: { readonly init?: readonly string[] } = {}): Promise<ScratchRepository> {
-    const made = new ScratchRepository(await mkdtemp(join(tmpdir(), 'hotcell-fleet-git-')));
+    const made = new ScratchRepository(await mkdtemp(join(tmpdirOnTmpfs(), 'hotcell-fleet-git-')));
     await chmod(made.folder, 0o755);
     await mkdir(made.home);
     await mkdir(made.root);

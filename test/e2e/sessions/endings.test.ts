@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KillReply } from '../../../src/wire/session-exec.ts';
 import { waitFor } from '../../support/leftovers.ts';
 import { countMarked, makeMarker, waitUntilGone } from '../../support/live-server.ts';
-import { FRESH_WAYS, describeEach } from '../../support/served-by.ts';
+import { OCI_FRESH, describeEach } from '../../support/served-by.ts';
 import type { TestServer } from '../../support/server.ts';
 import {
   openSession,
@@ -31,7 +31,7 @@ async function untilSeen(marker: string): Promise<void> {
   await waitFor('the tree runs', () => countMarked(marker) > 0);
 }
 
-describeEach(FRESH_WAYS, (way) => {
+describeEach([OCI_FRESH], (way) => {
   let server: TestServer;
   let session: TestSession;
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FRESH_WAYS, describeEach } from '../../support/served-by.ts';
+import { OCI_FRESH, describeEach } from '../../support/served-by.ts';
 import type { TestServer } from '../../support/server.ts';
 import { openSession, startSessionServer, stopSessionServer } from '../../support/sessions.ts';
 
@@ -36,7 +36,7 @@ const toFiles = (files: Readonly<Record<string, string>>) => ({
   })),
 });
 
-describeEach(FRESH_WAYS, (way) => {
+describeEach([OCI_FRESH], (way) => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startSessionServer(way);

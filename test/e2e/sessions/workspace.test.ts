@@ -3,7 +3,7 @@ import { lstatSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSy
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApplyPatchReply, ChangesReply, SyncReply } from '../../../src/wire/session-files.ts';
-import { FRESH_WAYS, describeEach } from '../../support/served-by.ts';
+import { OCI_FRESH, describeEach } from '../../support/served-by.ts';
 import { tmpdirOnTmpfs, type TestServer } from '../../support/server.ts';
 import { openSession, startSessionServer, stopSessionServer } from '../../support/sessions.ts';
 
@@ -11,7 +11,7 @@ import { openSession, startSessionServer, stopSessionServer } from '../../suppor
 const SWAP =
   'while (1) { rename "dir", "real"; symlink "/tmp/outside", "dir"; unlink "dir"; rename "real", "dir" }';
 
-describeEach(FRESH_WAYS, (way) => {
+describeEach([OCI_FRESH], (way) => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startSessionServer(way);
