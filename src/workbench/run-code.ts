@@ -164,14 +164,13 @@ function eachOnce(denials: readonly Denial[]): Denial[] {
 }
 
 async function runIn(bench: BenchCell, attempt: Attempt): Promise<End> {
-  const { run, order, host, prepared, findings } = attempt;
+  const { run, order, host, findings } = attempt;
   const { request, limits } = order;
   run.enter('running', 'running');
   if (request.files.length > 0) {
     await abortable(bench.write(request.files), run.signal);
     await host.warm.discard();
   }
-  (await host.code()).lay(toCodeFiles(bench, prepared));
   const network = await openNetwork(bench, request.code, host);
   const mark = network?.mark() ?? 0;
   const { command, saysDenials } = await toCommand(bench, network, attempt);
@@ -229,14 +228,21 @@ function toCodeFiles(bench: BenchCell, { main, snippets, packages }: PreparedCod
 /** Lets the Bun go on that waits for this command, or starts it. */
 async function start(bench: BenchCell, request: ExecRequest, attempt: Attempt): Promise<StartedExec> {
   const { run, order, host, prepared } = attempt;
-  const { main, snippets, modules } = toCodeFiles(bench, prepared);
+  const { signal } = run;
+  const files = toCodeFiles(bench, prepared);
+  const { main, snippets, modules } = files;
   const { eager } = prepared;
-  const plan = toWarmPlan({ request, main: main.name, snippets: snippets.keys(), modules, eager });
-  const waiting = isBun(order.language)
-    ? await host.warm.take(bench, plan, run.signal)
-    : await host.warm.discard();
-  if (waiting !== undefined) return waiting;
-  if (run.signal.aborted) throw toCancelError(run.signal);
+  const code = await host.code();
+  const lay = (): void => code.lay(files);
+  if (isBun(order.language)) {
+    const plan = toWarmPlan({ request, main: main.name, snippets: snippets.keys(), modules, eager });
+    const waiting = await host.warm.take(bench, plan, { signal, lay });
+    if (waiting !== undefined) return waiting;
+  } else {
+    await host.warm.discard();
+    lay();
+  }
+  if (signal.aborted) throw toCancelError(signal);
   const exec = await bench.cell.exec(request);
   return { exec, events: exec.events };
 }

@@ -73,6 +73,25 @@ describe('[MC-08] the Bun that waits', () => {
     expect(exec?.heard).toEqual(['eof']);
   });
 
+  test('has found its file before the next code is put in its place', async () => {
+    let wake: (() => void) | undefined;
+    let found: string | undefined;
+    playBun((exec) => {
+      const [cell] = site.cells;
+      wake = () => {
+        found ??= cell && codeOf(cell);
+        exec.say(READY);
+      };
+    });
+    const bench = benches.open(WARM).open(ME);
+    await runThen(bench, 'one');
+    const next = run(bench, 'two');
+    await settled();
+    wake?.();
+    expect((await next).stdout).toBe('ran two');
+    expect(found).toBe('one');
+  });
+
   test('is not started where the setting says so', async () => {
     const bench = benches.open({ warmMs: 0 }).open(ME);
     for (const code of ['one', 'two']) await runThen(bench, code);

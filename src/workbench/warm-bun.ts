@@ -39,15 +39,25 @@ export class WarmBun {
     this.#options = options;
   }
 
-  /** The one that waits for just this, told to go on; undefined where there is none, and then nothing waits any more. */
-  async take(bench: BenchCell, given: WarmPlan, signal: AbortSignal): Promise<StartedExec | undefined> {
+  /**
+   * The one that waits for just this, told to go on; undefined where there is none, and then nothing waits any more. `lay`
+   * puts the code where it is to be found: not while Bun looks for it, which would find a file that is gone.
+   */
+  async take(
+    bench: BenchCell,
+    given: WarmPlan,
+    { signal, lay }: { readonly signal: AbortSignal; readonly lay: () => void },
+  ): Promise<StartedExec | undefined> {
     const plan = this.#withoutRefused(given);
     const kept = this.#kept;
     this.#kept = undefined;
     this.#wanted = { bench, plan };
+    const fits = kept?.bench === bench && kept.key === toWarmKey(plan);
+    const isWaiting = fits && (await isReady(kept.bun, signal));
+    lay();
     if (kept === undefined) return undefined;
-    if (kept.bench === bench && kept.key === toWarmKey(plan)) {
-      const started = (await isReady(kept.bun, signal)) ? await kept.bun.go() : undefined;
+    if (fits) {
+      const started = isWaiting ? await kept.bun.go() : undefined;
       if (started !== undefined) return started;
       if (!signal.aborted) this.#learn(kept);
       this.#wanted = { bench, plan: this.#withoutRefused(given) };

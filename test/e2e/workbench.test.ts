@@ -89,7 +89,8 @@ describeEach(FRESH_WAYS, (way) => {
     expect(result).toMatchObject({ status: 'ok', filesChanged: [{ path: 'out/result.txt', sizeBytes: 5 }] });
     expect(await bench.files.read('out/result.txt')).toMatchObject({ content: 'SEVEN' });
     expect(await bench.files.read('beside.txt')).toMatchObject({ content: 'b' });
-    await run(bench, 'require("fs").symlinkSync("/etc/passwd", "link")');
+    const linked = await run(bench, 'require("fs").symlinkSync("/etc/passwd", "link")');
+    expect(linked).toMatchObject({ status: 'ok', cellId: result.cellId, filesChanged: [{ path: 'link' }] });
     await expect(bench.files.read('link')).rejects.toMatchObject({ code: 'FILE_REFUSED' });
     await expect(bench.files.read('../../etc/passwd')).rejects.toMatchObject({ code: 'FILE_REFUSED' });
   });
