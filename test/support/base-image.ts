@@ -37,6 +37,8 @@ const LEFT_OUT = ['bug', 'doc', 'info', 'lintian', 'locale', 'man'];
 /** Fails the making of an image in which something does not start. */
 const TRIAL = [
   'set -e',
+  // Node would keep compiled code where this machine does, and so a folder of this machine would be in the image.
+  'unset NODE_COMPILE_CACHE',
   'perl -MSocket -MPOSIX -MIO::Handle -e 1',
   "python3 -c 'import ctypes, hashlib, json, sqlite3, ssl, unittest, urllib.request'",
   "ruby -rjson -rsocket -ropenssl -rset -e ''",
