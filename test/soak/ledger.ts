@@ -20,6 +20,8 @@ export interface SessionEntry {
   /** Terminals that nobody has left, with something that they show. */
   readonly terminals: Map<string, string>;
   paused: 'no' | 'perhaps';
+  /** A hostile program may run in it, and take all that others need. */
+  isBeset: boolean;
   /** Somebody has asked for its end and got no answer. */
   isLeaving: boolean;
 }
@@ -61,6 +63,7 @@ export class Ledger {
       counting: new Map(),
       terminals: new Map(),
       paused: 'no',
+      isBeset: false,
       isLeaving: false,
     };
     this.sessions.set(id, entry);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { waitFor } from '../../support/leftovers.ts';
 import { countUntilStopped, expectCounted } from '../counting.ts';
 import { toMarker } from '../markers.ts';
-import { digestOf, execute, holdSession, print } from './held-session.ts';
+import { digestOf, endHostile, execute, holdSession, print } from './held-session.ts';
 import { choose, type Perform } from './act.ts';
 
 const MOST_LINES = 2000;
@@ -79,10 +79,10 @@ const HOSTILE = [
 export const hostileCommand: Perform = async (world, act) => {
   const held = await holdSession(world, act);
   const words = choose(HOSTILE, act.dice);
+  held.entry.isBeset = true;
   const { exit_code: exitCode } = await execute(held, words, { timeout_s: 1 });
   assert.notEqual(exitCode, 0, words);
-  await held.hand.get('POST', '/kill');
-  assert.equal(await print(held, 'echo still here'), 'still here\n');
+  await endHostile(held);
 };
 
 export const deleteSession: Perform = async (world, act) => {

@@ -25,6 +25,7 @@ export async function holdSession(world: World, { lane, number }: Act): Promise<
     // An act before this one may have been refused to wake it.
     if (entry.paused === 'perhaps') await hand.get('POST', '/resume');
     entry.paused = 'no';
+    if (entry.isBeset) await endHostile({ entry, hand });
     return { entry, hand };
   }
   return openSession(world, `soak-${lane}-${number}`, lane);
@@ -53,6 +54,14 @@ export async function print(held: Held, command: string): Promise<string> {
   const reply = await execute(held, command);
   assert.equal(reply.exit_code, 0, `${command}: ${JSON.stringify(reply)}`);
   return reply.stdout;
+}
+
+/** However the act ended that has started it: hostile programs go on when the server is killed. */
+export async function endHostile(held: Held): Promise<void> {
+  await held.hand.get('POST', '/kill');
+  // This waits for its turn, which comes when nothing is left of the other one.
+  assert.equal(await print(held, 'echo still here'), 'still here\n');
+  held.entry.isBeset = false;
 }
 
 export function digestOf(output: string): string {

@@ -27,12 +27,14 @@ export const stream: Perform = async (world, act) => {
     end: { reason: string };
   };
   if (end.reason === 'cell_lost') throw new Refusal('stream', 200, 'cell_lost');
-  const output = events
-    .filter(({ type }) => type === 'stdout')
-    .map(({ data }) => data)
-    .join('');
+  const said = (where: string): string =>
+    events
+      .filter(({ type }) => type === where)
+      .map(({ data }) => data)
+      .join('');
+  assert.equal(exitCode, 0, `${JSON.stringify(end)} ${said('stderr')}`);
+  const output = said('stdout');
   expectCounted(output);
-  assert.equal(exitCode, 0);
   world.noteEnded(entry, id, { exitCode, output: digestOf(output) });
 };
 
