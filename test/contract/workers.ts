@@ -119,8 +119,9 @@ export const WORKERS = {
   'terminate asks every process of a command to end': async ({ driver }: Subject) => {
     const marker = `asked-${randomUUID()}`;
     const cell = await driver.create(specOf(undefined));
-    // The first process does not pass anything on, and its child has left its session.
-    const script = `trap 'echo first' TERM; setsid bash -c 'trap "echo child; exit" TERM; echo up; exec 0<&-; while :; do sleep 0.1; done' ${marker} & while [ -z "$(jobs -r)" ]; do :; done; wait; wait; exit 3`;
+    // The first process does not pass anything on, and its child has left its session. It waits twice, for a signal
+    // ends the first wait; a signal that comes before has left the child to the first one.
+    const script = `trap 'echo first' TERM; setsid bash -c 'trap "echo child; exit" TERM; echo up; exec 0<&-; while :; do sleep 0.1; done' ${marker} & wait; wait; exit 3`;
     const exec = await cell.exec(bash(script));
     await readLine(exec);
     exec.terminate?.();
