@@ -1,7 +1,9 @@
 import { existsSync, globSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../src/core/errors.ts';
 import { toSessionMark } from '../../src/policy/audit-entry.ts';
-import { cellsOf, engineThingsOf, instancesOf } from '../support/footprint.ts';
+import type { FaultyEngine } from '../support/faulty-engine.ts';
+import { cellsOf, engineThingsOf, instancesOf, type EngineThing } from '../support/footprint.ts';
 import { findTraces, waitFor } from '../support/leftovers.ts';
 import { readMetrics } from '../support/live-server.ts';
 import { loopsBelow } from '../support/session-remains.ts';
@@ -62,16 +64,23 @@ async function thingsOfFormer({ way, formerPids, engine }: World): Promise<strin
   if (way.driver !== 'docker' || engine === undefined) return [];
   const things = (await Promise.all([...formerPids].map((pid) => engineThingsOf(pid)))).flat();
   const left = things.filter(({ labels }) => labels['hotcell.keeper'] === undefined);
-  return Promise.all(
-    left.map(async ({ kind, id, name }) => {
-      // Of one that is being removed the engine has forgotten the name already.
-      const path = kind === 'container' ? `/containers/${id}/json` : '/version';
-      const { State: state } = await engine.api
-        .call<{ State?: object }>('GET', path)
-        .catch(() => ({ State: undefined }));
-      return `${kind} ${name} ${id} of a former server: ${JSON.stringify(state)}`;
-    }),
-  );
+  const described = await Promise.all(left.map((thing) => describeThing(engine, thing)));
+  return described.filter((words) => words !== undefined);
+}
+
+/** Undefined when the engine does not know it: one that was killed may list what it removed long ago. */
+async function describeThing(
+  { api }: FaultyEngine,
+  { kind, id, name }: EngineThing,
+): Promise<string | undefined> {
+  const said = `${kind} ${name} ${id} of a former server`;
+  if (kind !== 'container') return said;
+  try {
+    const { State: state } = await api.call<{ State: object }>('GET', `/containers/${id}/json`);
+    return `${said}: ${JSON.stringify(state)}`;
+  } catch (error) {
+    return /No such container/.test(messageOf(error)) ? undefined : `${said}: ${messageOf(error)}`;
+  }
 }
 
 /** Every session has one of each, and nobody else has any. */

@@ -1,4 +1,3 @@
-import { AssertionError } from 'node:assert';
 import type { FaultKind } from './plan.ts';
 
 /** An answer that is an error, or the end of a command that is one. */
@@ -19,12 +18,13 @@ const FULL = ['DISK_FULL', 'SESSIONS_UNAVAILABLE', ...NO_CELL, ...OVER];
 /** A terminal that is not granted has no words at all. */
 const UNSTORED = /output could not be stored|the terminal was closed before it opened/;
 
+/** Failed runs of AI clients and fleets have no code, but they say who is missing. */
+const NO_ENGINE = /the engine at \S+ cannot /;
+
 interface Excuse {
   /** The connection may break. */
   readonly breaks?: boolean;
   readonly codes?: readonly string[];
-  /** A program may be killed from outside, so that its result is another one. */
-  readonly spoils?: boolean;
   /** What is said of it where there is no code. */
   readonly words?: RegExp;
 }
@@ -42,8 +42,8 @@ const EXCUSES: Readonly<Record<FaultKind, Excuse>> = {
   'kill-keeper': { codes: [...NO_CELL, 'start_failed'] },
   'kill-session': { codes: OVER, breaks: true },
   'freeze-cell': {},
-  'kill-engine': { codes: [...NO_CELL, ...OVER], breaks: true, spoils: true },
-  'freeze-engine': { codes: [...NO_CELL, ...OVER], breaks: true, spoils: true },
+  'kill-engine': { codes: [...NO_CELL, ...OVER], breaks: true, words: NO_ENGINE },
+  'freeze-engine': { codes: [...NO_CELL, ...OVER], breaks: true, words: NO_ENGINE },
   'kill-container': { codes: [...NO_CELL, ...OVER], breaks: true },
 };
 
@@ -79,10 +79,9 @@ export function isExcused(error: unknown, kinds: readonly FaultKind[]): boolean 
   return kinds.map((kind) => EXCUSES[kind]).some((excuse) => excuses(excuse, error));
 }
 
-function excuses({ breaks = false, codes = [], spoils = false, words }: Excuse, error: unknown): boolean {
-  if (error instanceof Refusal) return codes.includes(error.code);
+function excuses({ breaks = false, codes = [], words }: Excuse, error: unknown): boolean {
   if (words?.test(wordsOf(error)) === true) return true;
-  if (spoils && error instanceof AssertionError) return true;
+  if (error instanceof Refusal) return codes.includes(error.code);
   return breaks && BROKEN.test(wordsOf(error));
 }
 

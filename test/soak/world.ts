@@ -1,4 +1,3 @@
-import type { EventConnection } from '../../src/http/sessions/event-reader.double.ts';
 import type { FaultyEngine } from '../support/faulty-engine.ts';
 import type { FleetCommand } from '../support/fleet-command.ts';
 import { instancesOf } from '../support/footprint.ts';
@@ -17,6 +16,10 @@ export const POOL_SIZE = 1;
 /** Room for the workspaces of all lanes, for those that are kept, and for what the server writes. */
 const DISK_BYTES = 384 * 1024 * 1024;
 
+export interface Wire {
+  cut(): void;
+}
+
 /** The place of one soak: a server after the other in the same folders, and what is known of them. */
 export class World {
   readonly stateDirectory = makeStateDirectory();
@@ -26,8 +29,8 @@ export class World {
   readonly way: Way;
   /** That may be killed and frozen, because it is only for this. */
   readonly engine: FaultyEngine | undefined;
-  /** Readers of events at this moment, for whoever wants to cut them off. */
-  readonly streams = new Set<EventConnection>();
+  /** Connections of those who read events or sit at a terminal, for whoever wants to break them. */
+  readonly wires = new Set<Wire>();
   readonly fleets = new Set<FleetCommand>();
   /** Folders of servers that have ended, and processes that they had: nothing of them may be left. */
   readonly formerInstances = new Set<string>();

@@ -110,7 +110,7 @@ async function containersOf(pid: number): Promise<SeenCell[]> {
 
 const OWNER = 'hotcell.owner';
 
-interface EngineThing {
+export interface EngineThing {
   readonly kind: 'container' | 'volume' | 'network';
   readonly id: string;
   readonly name: string;

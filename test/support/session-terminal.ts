@@ -12,7 +12,7 @@ export interface Terminal {
 
 /** A new terminal, or one more viewer of the one with this id. */
 export async function openTerminal(
-  server: TestServer,
+  server: Pick<TestServer, 'url'>,
   sessionId: string,
   execId?: string,
 ): Promise<Terminal> {

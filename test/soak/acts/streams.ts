@@ -60,9 +60,10 @@ async function follow(
     const { code, detail } = JSON.parse(text) as { code: string; detail: string };
     throw new Refusal(`GET ${path}`, connection.status, code, detail);
   }
-  world.streams.add(connection);
+  const wire = { cut: () => void connection.response.destroy(new Error('cut off')) };
+  world.wires.add(wire);
   // Cut off by whatever it was: the next one goes on from there.
   await connection.ended.catch(() => {});
-  world.streams.delete(connection);
+  world.wires.delete(wire);
   return connection.events;
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { ExecsReply } from '../../../src/wire/session-exec.ts';
+import { BreakingProxy } from '../../support/breaking-proxy.ts';
 import type { Hand } from '../../support/session-door.ts';
-import { openTerminal } from '../../support/session-terminal.ts';
+import { openTerminal, type Terminal } from '../../support/session-terminal.ts';
 import { toMarker } from '../markers.ts';
 import type { World } from '../world.ts';
 import { handOf, holdSession } from './held-session.ts';
@@ -10,12 +11,11 @@ import type { SessionEntry } from '../ledger.ts';
 
 const EXIT_CODE = 5;
 
-/** Somebody works at a terminal, somebody else looks on. */
+/** Somebody works at a terminal, somebody else comes to it and goes on. */
 export const terminal: Perform = async (world, act) => {
   const { hand, entry } = await holdSession(world, act);
   const before = new Set((await terminalsOf(hand)).map(({ exec_id: id }) => id));
-  const first = await openTerminal(world.server, hand.id);
-  try {
+  await sitAt(world, entry, undefined, async (first) => {
     const marker = toMarker(act.number);
     first.type(`echo sum-${marker}-$((6 * 7))\n`);
     const shown = `sum-${marker}-42`;
@@ -25,23 +25,36 @@ export const terminal: Perform = async (world, act) => {
     entry.terminals.set(made.exec_id, shown);
     world.ledger.noteAnswer();
     await leaveTerminal(world, entry, made.exec_id);
-  } finally {
-    first.close();
-  }
+  });
 };
 
 /** Comes back to a terminal, which shows what it showed, and ends it. */
 export async function leaveTerminal(world: World, entry: SessionEntry, id: string): Promise<void> {
-  const hand = handOf(world, entry);
-  const again = await openTerminal(world.server, entry.id, id);
-  try {
+  await sitAt(world, entry, id, async (again) => {
     await again.shows(entry.terminals.get(id) ?? '');
     again.type(`exit ${EXIT_CODE}\n`);
-    const { exit_code: exitCode } = await hand.result(id);
+    const { exit_code: exitCode } = await handOf(world, entry).result(id);
     assert.equal(exitCode, EXIT_CODE);
     entry.terminals.delete(id);
+  });
+}
+
+/** At a new terminal or at the one with this id, over a wire that can be cut. */
+async function sitAt(
+  world: World,
+  entry: SessionEntry,
+  id: string | undefined,
+  work: (seat: Terminal) => Promise<void>,
+): Promise<void> {
+  await using proxy = await BreakingProxy.start(Number(new URL(world.server.url).port));
+  const wire = { cut: () => proxy.breakAll() };
+  world.wires.add(wire);
+  try {
+    const seat = await openTerminal(proxy, entry.id, id);
+    await work(seat);
+    seat.close();
   } finally {
-    again.close();
+    world.wires.delete(wire);
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Harm } from './fault.ts';
 
-/** Everybody who reads events is cut off, as by a network that breaks. */
-export const dropClients: Harm = async ({ streams }) => {
-  for (const connection of streams) connection.response.destroy(new Error('cut off'));
+/** Whoever reads events or sits at a terminal is cut off, as by a network that breaks. */
+export const dropClients: Harm = async ({ wires }) => {
+  for (const wire of wires) wire.cut();
 };
 
 /** Orchestrators die; their acts have them go on. */
