@@ -5,7 +5,7 @@ import { messageOf } from '../core/errors.ts';
 import type { Owner } from '../workbench/api.ts';
 import type { McpDoor } from './door.ts';
 import { LegacySessions, type LegacyOptions } from './legacy-sessions.ts';
-import { answerProblem } from './json-rpc-problem.ts';
+import { answerProblem, toProblem } from './json-rpc-problem.ts';
 
 /** A request that was let in: who sends it, and its body, read and parsed. */
 export interface AdmittedRequest {
@@ -24,14 +24,19 @@ export class McpHttpDoor {
 
   constructor(door: McpDoor, options: LegacyOptions) {
     this.#door = door;
+    const onerror = ({ message }: Error): void => door.log.debug({ error: message }, 'mcp request refused');
     this.#modern = createMcpHandler(
       ({ authInfo }) => {
         if (authInfo === undefined) throw new RangeError('nobody said whose request it is');
         return door.makeServer(door.makeDesk({ tenant: authInfo.clientId }, { keepsSession: false }));
       },
-      { legacy: 'reject', onerror: (error) => this.#report(error) },
+      { legacy: 'reject', onerror },
     );
-    this.#answerModern = toNodeHandler(this.#modern, { onerror: (error) => this.#report(error) });
+    const { fetch } = this.#modern;
+    this.#answerModern = toNodeHandler(
+      { fetch: async (...given) => withWords(await fetch(...given)) },
+      { onerror },
+    );
     this.#legacy = new LegacySessions(door, options);
   }
 
@@ -41,7 +46,7 @@ export class McpHttpDoor {
       await this.#route(admitted);
     } catch (error) {
       this.#door.log.error({ error: messageOf(error) }, 'mcp request failed');
-      answerProblem(admitted.response, { status: 500, code: -32_603, message: 'Internal error' });
+      answerProblem(admitted.response, 500, toProblem(-32_603, 'Internal error'));
     }
   }
 
@@ -65,10 +70,12 @@ export class McpHttpDoor {
     if (request.method !== 'POST') return request.headers['mcp-session-id'] !== undefined;
     return isLegacyRequest(await toWebRequest(withMethod(request), body), body);
   }
+}
 
-  #report(error: Error): void {
-    this.#door.log.debug({ error: error.message }, 'mcp request refused');
-  }
+/** A request that our stop cut off has no answer yet; whoever goes away by himself reads none. */
+function withWords(response: Response): Response {
+  if (response.status !== 499) return response;
+  return Response.json(toProblem(-32_000, 'SHUTTING_DOWN: the server is stopping'), { status: 503 });
 }
 
 /** The same object. A server's messages have method and address, which the types do not know. */

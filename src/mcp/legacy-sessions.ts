@@ -4,7 +4,7 @@ import { isInitializeRequest } from '@modelcontextprotocol/server';
 import type { Desk } from './desk.ts';
 import type { McpDoor } from './door.ts';
 import type { AdmittedRequest } from './http-door.ts';
-import { answerProblem } from './json-rpc-problem.ts';
+import { answerProblem, toProblem } from './json-rpc-problem.ts';
 
 const CHECKS_PER_IDLE_TIME = 4;
 const SERVER_ERROR = -32_000;
@@ -43,19 +43,15 @@ export class LegacySessions {
     const { request, response, body, owner } = admitted;
     const id = request.headers['mcp-session-id'];
     if (id === undefined) {
+      const problem = toProblem(SERVER_ERROR, 'Bad Request: the header Mcp-Session-Id is missing');
       if (isInitializeRequest(body)) await this.#begin(admitted);
-      else
-        answerProblem(response, {
-          status: 400,
-          code: SERVER_ERROR,
-          message: 'Bad Request: the header Mcp-Session-Id is missing',
-        });
+      else answerProblem(response, 400, problem);
       return;
     }
     const session = this.#sessions.get(String(id));
     // SECURITY: the session of somebody else is as unknown as one that never was.
     if (session === undefined || session.tenant !== owner.tenant) {
-      answerProblem(response, { status: 404, code: SESSION_NOT_FOUND, message: 'Session not found' });
+      answerProblem(response, 404, toProblem(SESSION_NOT_FOUND, 'Session not found'));
       return;
     }
     await this.#serve(session, admitted);
@@ -69,11 +65,8 @@ export class LegacySessions {
   async #begin(admitted: AdmittedRequest): Promise<void> {
     const { response, owner } = admitted;
     if (!this.#makeRoom(owner.tenant)) {
-      answerProblem(response, {
-        status: 429,
-        code: SERVER_ERROR,
-        message: 'Too many sessions; end one with DELETE, or try again later',
-      });
+      const words = 'Too many sessions; end one with DELETE, or try again later';
+      answerProblem(response, 429, toProblem(SERVER_ERROR, words));
       return;
     }
     const id = randomUUID();

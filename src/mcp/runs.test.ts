@@ -84,6 +84,19 @@ describe.each(WAYS)('over %s, %s', (way, era) => {
   });
 });
 
+test('[MC-12] whoever waits for a run when the server stops is told so', async () => {
+  await using harness = await McpHarness.start();
+  const client = await harness.connect('http', { era: 'modern' });
+  const running = run(client, { code: 'hang' });
+  running.catch(() => {});
+  await waitFor('it runs', () => harness.workbenches.all[0]?.started[0]?.phase === 'running');
+  await harness.http.close();
+  await expect(running).rejects.toMatchObject({
+    message: expect.stringContaining('SHUTTING_DOWN: the server is stopping') as unknown,
+    status: 503,
+  });
+});
+
 test.each([
   ['stdio', 'legacy'],
   ['stdio', 'modern'],

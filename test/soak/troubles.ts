@@ -32,7 +32,7 @@ interface Excuse {
 /** What whoever is at work when it happens may be told; everything else is wrong. */
 const EXCUSES: Readonly<Record<FaultKind, Excuse>> = {
   'kill-server': { breaks: true },
-  'stop-server': { breaks: true, codes: ['SHUTTING_DOWN'] },
+  'stop-server': { breaks: true, codes: ['SHUTTING_DOWN'], words: /SHUTTING_DOWN/ },
   'freeze-server': {},
   'drop-clients': { breaks: true },
   'full-disk': { codes: FULL, words: UNSTORED },
