@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { waitFor } from '../../support/leftovers.ts';
 import { countUntilStopped, expectCounted } from '../counting.ts';
 import { toMarker } from '../markers.ts';
-import { digestOf, endHostile, execute, holdSession, print } from './held-session.ts';
+import { digestOf, endHostile, execute, holdSession, print, requireOwnEnd } from './held-session.ts';
 import { choose, type Perform } from './act.ts';
 
 const MOST_LINES = 2000;
@@ -50,7 +50,8 @@ export const background: Perform = async (world, act) => {
   world.ledger.noteAnswer();
   await waitFor('it counts', async () => (await hand.output(id)).includes('3\n'), 30_000);
   await print(held, `touch /tmp/stop-${marker}`);
-  const { exit_code: exitCode } = await hand.result(id);
+  const { exit_code: exitCode, end } = await hand.result(id);
+  requireOwnEnd('background', end);
   assert.equal(exitCode, 0);
   const output = await hand.output(id);
   expectCounted(output);

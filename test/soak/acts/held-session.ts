@@ -45,9 +45,13 @@ export function handOf(world: World, { id, project }: SessionEntry): Hand {
 /** A command to its end; fails unless it ended by itself or at its time. */
 export async function execute({ hand }: Held, command: string, more: object = {}): Promise<SessionExecReply> {
   const reply = await hand.exec(command, { reset_cwd: true, ...more });
-  const { reason, message } = reply.end;
-  if (reason === 'cell_lost' || reason === 'start_failed') throw new Refusal(command, 200, reason, message);
+  requireOwnEnd(command, reply.end);
   return reply;
+}
+
+/** That its cell did not start or was lost is the command's end, but not its own. */
+export function requireOwnEnd(what: string, { reason, message }: SessionExecReply['end']): void {
+  if (reason === 'cell_lost' || reason === 'start_failed') throw new Refusal(what, 200, reason, message);
 }
 
 export async function print(held: Held, command: string): Promise<string> {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { EventConnection, type ReceivedEvent } from '../../../src/http/sessions/event-reader.double.ts';
+import type { ExecResult } from '../../../src/wire/session-exec.ts';
 import { countTo, expectCounted } from '../counting.ts';
 import { toMarker } from '../markers.ts';
 import { Refusal } from '../troubles.ts';
 import type { World } from '../world.ts';
-import { digestOf, holdSession } from './held-session.ts';
+import { digestOf, holdSession, requireOwnEnd } from './held-session.ts';
 import type { Perform } from './act.ts';
 
 const FEWEST_LINES = 20;
@@ -22,11 +23,8 @@ export const stream: Perform = async (world, act) => {
     assert.ok(tries < MOST_CONNECTIONS, 'the stream has no end');
     events.push(...(await follow(world, `/v1/sessions/${hand.id}/execs/${id}/output`, events.at(-1))));
   }
-  const { exit_code: exitCode, end } = JSON.parse(events.at(-1)?.data ?? '') as {
-    exit_code: number;
-    end: { reason: string };
-  };
-  if (end.reason === 'cell_lost') throw new Refusal('stream', 200, 'cell_lost');
+  const { exit_code: exitCode, end } = JSON.parse(events.at(-1)?.data ?? '') as ExecResult;
+  requireOwnEnd('stream', end);
   const said = (where: string): string =>
     events
       .filter(({ type }) => type === where)

@@ -5,7 +5,7 @@ import type { Hand } from '../../support/session-door.ts';
 import { openTerminal, type Terminal } from '../../support/session-terminal.ts';
 import { toMarker } from '../markers.ts';
 import type { World } from '../world.ts';
-import { handOf, holdSession } from './held-session.ts';
+import { handOf, holdSession, requireOwnEnd } from './held-session.ts';
 import type { Perform } from './act.ts';
 import type { SessionEntry } from '../ledger.ts';
 
@@ -33,7 +33,8 @@ export async function leaveTerminal(world: World, entry: SessionEntry, id: strin
   await sitAt(world, entry, id, async (again) => {
     await again.shows(entry.terminals.get(id) ?? '');
     again.type(`exit ${EXIT_CODE}\n`);
-    const { exit_code: exitCode } = await handOf(world, entry).result(id);
+    const { exit_code: exitCode, end } = await handOf(world, entry).result(id);
+    requireOwnEnd('terminal', end);
     assert.equal(exitCode, EXIT_CODE);
     entry.terminals.delete(id);
   });
