@@ -20,6 +20,15 @@ test('what grows with every round is told', () => {
   expect(growth && describeGrowth(growth)).toMatch(/grew in 20 rounds of equal load from \d+ to \d+ MiB/);
 });
 
+test('a step that is taken once is none, early or late', () => {
+  for (const steps of [5, 13]) {
+    const growth = growthOf(
+      life(Array.from({ length: 18 }, (_, index) => (index < steps ? 119 : 185) + (index % 3))),
+    );
+    expect(growth && describeGrowth(growth)).toBeUndefined();
+  }
+});
+
 test('so are descriptors', () => {
   const growth = growthOf(
     life(

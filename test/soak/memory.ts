@@ -7,6 +7,8 @@ const FEWEST_SAMPLES = 6;
 const RATIO = 1.15;
 const SLACK_BYTES = 24 * MiB;
 const SLACK_DESCRIPTORS = 24;
+/** What is lost grows in every third; the heap takes once, in one step, what it then keeps and uses again. */
+const SHARE_OF_A_THIRD = 0.2;
 
 /** What a server had at rest. */
 export interface Sample {
@@ -16,6 +18,7 @@ export interface Sample {
 
 export interface Growth {
   readonly first: Sample;
+  readonly middle: Sample;
   readonly last: Sample;
   readonly rounds: number;
 }
@@ -27,15 +30,17 @@ export function growthOf(life: readonly Sample[]): Growth | undefined {
   const third = Math.floor(samples.length / 3);
   return {
     first: medianOf(samples.slice(0, third)),
+    middle: medianOf(samples.slice(third, -third)),
     last: medianOf(samples.slice(-third)),
     rounds: life.length,
   };
 }
 
 /** In words; undefined when it is flat. */
-export function describeGrowth({ first, last, rounds }: Growth): string | undefined {
+export function describeGrowth({ first, middle, last, rounds }: Growth): string | undefined {
   const grew = [
-    last.residentBytes > first.residentBytes * RATIO + SLACK_BYTES
+    last.residentBytes > first.residentBytes * RATIO + SLACK_BYTES &&
+    isSteady(first.residentBytes, middle.residentBytes, last.residentBytes)
       ? `from ${toMiB(first.residentBytes)} to ${toMiB(last.residentBytes)} MiB`
       : '',
     last.descriptors > first.descriptors + SLACK_DESCRIPTORS
@@ -45,6 +50,11 @@ export function describeGrowth({ first, last, rounds }: Growth): string | undefi
   return grew.length === 0
     ? undefined
     : `one server grew in ${rounds} rounds of equal load ${grew.join(' and ')}`;
+}
+
+function isSteady(first: number, middle: number, last: number): boolean {
+  const least = (last - first) * SHARE_OF_A_THIRD;
+  return middle - first >= least && last - middle >= least;
 }
 
 export function toMiB(bytes: number): number {

@@ -1,9 +1,7 @@
 import { existsSync, globSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../src/core/errors.ts';
 import { toSessionMark } from '../../src/policy/audit-entry.ts';
-import type { FaultyEngine } from '../support/faulty-engine.ts';
-import { cellsOf, engineThingsOf, instancesOf, type EngineThing } from '../support/footprint.ts';
+import { cellsOf, engineThingsOf, instancesOf } from '../support/footprint.ts';
 import { findTraces, waitFor } from '../support/leftovers.ts';
 import { readMetrics } from '../support/live-server.ts';
 import { loopsBelow } from '../support/session-remains.ts';
@@ -60,27 +58,12 @@ function tracesOfFormer({ stateDirectory, formerInstances }: World): string[] {
   return [...cgroups, ...mounts, ...folders].filter(isTheirs);
 }
 
-async function thingsOfFormer({ way, formerPids, engine }: World): Promise<string[]> {
-  if (way.driver !== 'docker' || engine === undefined) return [];
+async function thingsOfFormer({ way, formerPids }: World): Promise<string[]> {
+  if (way.driver !== 'docker') return [];
   const things = (await Promise.all([...formerPids].map((pid) => engineThingsOf(pid)))).flat();
-  const left = things.filter(({ labels }) => labels['hotcell.keeper'] === undefined);
-  const described = await Promise.all(left.map((thing) => describeThing(engine, thing)));
-  return described.filter((words) => words !== undefined);
-}
-
-/** Undefined when the engine does not know it: one that was killed may list what it removed long ago. */
-async function describeThing(
-  { api }: FaultyEngine,
-  { kind, id, name }: EngineThing,
-): Promise<string | undefined> {
-  const said = `${kind} ${name} ${id} of a former server`;
-  if (kind !== 'container') return said;
-  try {
-    const { State: state } = await api.call<{ State: object }>('GET', `/containers/${id}/json`);
-    return `${said}: ${JSON.stringify(state)}`;
-  } catch (error) {
-    return /No such container/.test(messageOf(error)) ? undefined : `${said}: ${messageOf(error)}`;
-  }
+  return things
+    .filter(({ labels }) => labels['hotcell.keeper'] === undefined)
+    .map(({ kind, id, name }) => `${kind} ${name} ${id} of a former server`);
 }
 
 /** Every session has one of each, and nobody else has any. */

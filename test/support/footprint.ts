@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../src/core/errors.ts';
 import { engineApi } from './docker-engine.ts';
+import type { EngineApi } from './engine-api.ts';
 import { findTraces } from './leftovers.ts';
 import type { TestServer } from './server.ts';
 
@@ -121,7 +123,10 @@ interface Labelled {
   readonly Labels: Record<string, string> | null;
 }
 
-/** Containers, running or not, volumes and networks of the server with this pid. */
+/**
+ * Containers, running or not, volumes and networks of the server with this pid. An engine that was killed may list for
+ * good what it removed long ago, and does not know it when asked: that is nobody's.
+ */
 export async function engineThingsOf(pid: number): Promise<EngineThing[]> {
   const api = engineApi();
   const filters = encodeURIComponent(JSON.stringify({ label: [OWNER] }));
@@ -140,7 +145,21 @@ export async function engineThingsOf(pid: number): Promise<EngineThing[]> {
     ...(volumes.Volumes ?? []).map(({ Name, Labels }) => toThing('volume', [Name, Name], Labels)),
     ...networks.map(({ Id, Name, Labels }) => toThing('network', [Id, Name], Labels)),
   ];
-  return things.filter(({ labels }) => pidOf(labels) === pid);
+  const theirs = things.filter(({ labels }) => pidOf(labels) === pid);
+  const isKnown = await Promise.all(
+    theirs.map(async ({ kind, id }) => kind !== 'container' || (await knowsContainer(api, id))),
+  );
+  return theirs.filter((_, index) => isKnown[index]);
+}
+
+async function knowsContainer(api: EngineApi, id: string): Promise<boolean> {
+  try {
+    await api.call('GET', `/containers/${id}/json`);
+    return true;
+  } catch (error) {
+    if (/No such container/.test(messageOf(error))) return false;
+    throw error;
+  }
 }
 
 function toThing(
