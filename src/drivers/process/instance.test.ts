@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { deadInstances, openInstance } from './instance.ts';
+import { ownerRecord } from './owner.ts';
 
 const isRoot = process.geteuid?.() === 0;
 const INSTANCE = '0123456789ab';
@@ -137,18 +138,40 @@ describe('a dead instance', () => {
 
 describe('an unfinished instance', () => {
   const UNFINISHED = '.new-0123456789ab';
+  const leaveUnfinished = (record: string): string => {
+    const path = join(
+      state,
+      `${UNFINISHED}${record === '' ? '' : '-'}${Buffer.from(record).toString('base64url')}`,
+    );
+    mkdirSync(path, { recursive: true });
+    return path;
+  };
 
-  test('[SC-02] that is new may still be finished by its maker', async () => {
-    mkdirSync(join(state, UNFINISHED), { recursive: true });
+  test('[SC-02] whose maker lives may still be finished', async () => {
+    const path = leaveUnfinished(await ownerRecord());
     expect(await dead()).toEqual([]);
-    expect(existsSync(join(state, UNFINISHED))).toBe(true);
+    expect(existsSync(path)).toBe(true);
   });
 
-  test('[SC-02] that is old is removed', async () => {
-    mkdirSync(join(state, UNFINISHED), { recursive: true });
-    utimesSync(join(state, UNFINISHED), 0, 0);
+  test('[SC-02] whose maker is dead is removed, and so is one of an earlier version', async () => {
+    const record = JSON.parse(await ownerRecord()) as object;
+    const paths = [leaveUnfinished(JSON.stringify({ ...record, startTicks: '1' })), leaveUnfinished('')];
     expect(await dead()).toEqual([]);
-    expect(existsSync(join(state, UNFINISHED))).toBe(false);
+    expect(paths.filter((path) => existsSync(path))).toEqual([]);
+  });
+
+  test('[SC-02] is what a maker leaves that is killed at any moment, and nothing is left of it', async () => {
+    const module = JSON.stringify(new URL('instance.ts', import.meta.url).pathname);
+    const script = `import { openInstance } from ${module}; console.log('up'); for (;;) await openInstance(process.argv[1])`;
+    for (let round = 0; round < 8; round++) {
+      const maker = spawn(process.execPath, ['--input-type=module', '-e', script, state]);
+      await once(maker.stdout, 'data');
+      while (!existsSync(state) || readdirSync(state).length < 10 * round) await new Promise(setImmediate);
+      maker.kill('SIGKILL');
+      await once(maker, 'close');
+      for (const { directory } of await deadInstances(state)) rmSync(directory, { recursive: true });
+      expect(readdirSync(state)).toEqual([]);
+    }
   });
 });
 

@@ -10,7 +10,8 @@ const OWNER_FILE = 'owner.json';
 const UNFINISHED = '.new-';
 const INSTANCE_ID = /^[0-9a-f]{12}$/;
 const LASTING_ID = /^lasting-[0-9a-f]{12}$/;
-const UNFINISHED_ID = /^\.new-[0-9a-f]{12}$/;
+/** With the owner's record after the id; those of earlier versions have none. */
+const UNFINISHED_ID = /^\.new-[0-9a-f]{12}(?:-([\w-]+))?$/;
 
 /** One living process that owns cells: a folder for its bundles, and a name for its cgroups. */
 export interface Instance {
@@ -31,15 +32,16 @@ export async function defaultStateDirectory(): Promise<string> {
 }
 
 /**
- * Makes the folder of this process. It gets its name only when the owner's record is in it, so that a crash at any
- * moment leaves either a folder that can be judged or one that is plainly unfinished.
+ * Makes the folder of this process. It gets its name only when the owner's record is in it, and has the record in its
+ * name until then, so that a crash at any moment leaves a folder that can be judged.
  */
 export async function openInstance(stateDirectory: string): Promise<Instance> {
   await makeStateDirectory(stateDirectory);
   const id = randomBytes(6).toString('hex');
-  const unfinished = join(stateDirectory, `${UNFINISHED}${id}`);
+  const record = await ownerRecord();
+  const unfinished = join(stateDirectory, `${UNFINISHED}${id}-${Buffer.from(record).toString('base64url')}`);
   await mkdir(unfinished, { mode: 0o711 });
-  await writeFile(join(unfinished, OWNER_FILE), await ownerRecord(), { mode: 0o600 });
+  await writeFile(join(unfinished, OWNER_FILE), record, { mode: 0o600 });
   const directory = join(stateDirectory, id);
   await rename(unfinished, directory);
   return { id, directory };
@@ -66,9 +68,10 @@ export async function deadInstances(stateDirectory: string): Promise<Instance[]>
   const dead: Instance[] = [];
   for (const id of names) {
     const directory = join(stateDirectory, id);
-    if (UNFINISHED_ID.test(id)) {
-      const { mtimeMs } = await lstat(directory).catch(() => ({ mtimeMs: Date.now() }));
-      if (Date.now() - mtimeMs > 60_000) await rm(directory, { recursive: true, force: true });
+    const unfinished = UNFINISHED_ID.exec(id);
+    if (unfinished !== null) {
+      const record = Buffer.from(unfinished[1] ?? '', 'base64url').toString();
+      if ((await judgeOwner(record)) !== 'alive') await rm(directory, { recursive: true, force: true });
       continue;
     }
     // SECURITY: whoever points stateDir at a folder with other things in it must not lose them.
