@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { footprintOf, describeFootprint } from '../support/footprint.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { removeFolders } from '../support/server.ts';
@@ -14,8 +14,6 @@ import type { World } from './world.ts';
 
 const GONE_WITHIN_MS = 20_000;
 const BESIDE = ['workbench', 'preload', 'subprocess'];
-/** Of a server that was killed while it made its folder: nobody can tell whose it is, so it goes when it is a minute old. */
-const UNFINISHED = /^\.new-[0-9a-f]{12}$/;
 
 export interface End {
   readonly wrong: readonly Wrong[];
@@ -58,7 +56,7 @@ async function stopInOrder(world: World): Promise<string[]> {
       ...(await describeFootprint(footprint)).filter((line) => !line.includes(` ${dataDirectory} `)),
       ...world.survivors(),
       ...[...findMarked()].map((marker) => `program ${marker}`),
-      ...beside.filter((path) => !UNFINISHED.test(basename(path))),
+      ...beside,
     ];
     return left.length === 0;
   };
