@@ -19,7 +19,7 @@ export class ChildExec implements Exec {
   readonly id: number;
   readonly events: AsyncIterable<ExecEvent>;
   readonly ended: Promise<void>;
-  readonly pid: number;
+  readonly pid: number | undefined;
   /** What it has complained about. */
   words = '';
   readonly #child: ChildProcessWithoutNullStreams;
@@ -27,7 +27,7 @@ export class ChildExec implements Exec {
   constructor(id: number, [program, ...args]: readonly [string, ...string[]]) {
     this.id = id;
     this.#child = spawn(program, args, { stdio: 'pipe', env: { PATH: process.env['PATH'] ?? '' } });
-    this.pid = this.#child.pid ?? 0;
+    this.pid = this.#child.pid;
     const queue = new EventQueue<ExecEvent>();
     this.events = queue;
     const streams = [this.#child.stdout, this.#child.stderr];
@@ -54,7 +54,7 @@ export class ChildExec implements Exec {
     this.#child.stdin.end();
   }
 
-  kill(_cause: KillCause): Promise<void> {
+  kill(_cause?: KillCause): Promise<void> {
     this.#child.kill('SIGKILL');
     return Promise.resolve();
   }

@@ -219,7 +219,7 @@ describe('write', () => {
       const failed = writing.catch((error: unknown) => error);
       while (box.leftovers().length === 0) await new Promise((resolve) => setImmediate(resolve));
       const [guest] = box.guests;
-      process.kill(guest?.pid ?? 0, 'SIGKILL');
+      await guest?.kill();
       expect(await failed).toMatchObject({ code: 'CELL_LOST' });
       expect(box.leftovers()).toHaveLength(1);
       expect(box.tree()).toEqual(['kept']);
@@ -232,7 +232,7 @@ describe('write', () => {
     withWorkspace(async ({ workspace, guests }) => {
       for (let round = 0; round < 5; round++) {
         await workspace.write([file(`round${round}`, 'x')]);
-        process.kill(guests.at(-1)?.pid ?? 0, 'SIGKILL');
+        await guests.at(-1)?.kill();
         expect(await workspace.read(`round${round}`, 10)).toMatchObject({ content: 'x' });
       }
       expect(guests).toHaveLength(6);
