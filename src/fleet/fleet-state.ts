@@ -34,6 +34,8 @@ export const TaskState = z.looseObject({
   /** Of the worker: 0 done, 1 error, 2 checkpoint, 3 blocked, 4 escalation. */
   exit_code: z.int().nullish(),
   commit: z.string().nullish(),
+  /** What there was when the agent last asked to be called again, and on whose branch it is. */
+  wip: z.looseObject({ commit: z.string(), worker_id: z.int() }).nullish(),
   /** How often its worker was lost. */
   losses: z.int().optional(),
   /** What the commit changed, and what of that the task does not own. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HotcellError, toCancelError } from '../core/errors.ts';
 import { AWAKE } from './fleet-state.ts';
 import type { FleetPaths } from './names.ts';
-import { requeueActive } from './run/board.ts';
+import { requeueActive } from './run/task-changes.ts';
 import { isFileLockHeld } from './state/file-lock.ts';
 import { findOrchestrator, takeOrchestrator, type OrchestratorRecord } from './state/orchestrator-lock.ts';
 import { appendEvent, type StateStore } from './state/state-store.ts';

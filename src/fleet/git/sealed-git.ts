@@ -172,7 +172,8 @@ export class SealedGit extends PlaceGit<SealedGitParts> {
     });
     accept?.({ commit, files });
     await moveRef(git, { ref: this.ref, to: commit, from, why: 'commits of the worker' });
-    await setIndex(git, worktree, commit);
+    // Taken is taken: the index only makes `git status` agree, and `prepare` sets it again.
+    await setIndex(git, worktree, commit).catch(() => {});
     return { commit, files };
   }
 

@@ -4,9 +4,9 @@ import type { FleetSite } from '../fleet-site.ts';
 import type { FleetState } from '../fleet-state.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
-import { requeueActive } from './board.ts';
 import type { PreparedFleet } from './fleet-run.ts';
-import { findFinished } from './recover.ts';
+import { findAllTaken } from './recover.ts';
+import { requeueActive } from './task-changes.ts';
 
 export interface Begin extends PreparedFleet {
   readonly store: StateStore;
@@ -28,11 +28,11 @@ export async function beginState(begin: Begin): Promise<FleetState> {
         hint: `Go on with hotcell fleet resume --feature ${paths.feature}, or clear it away with hotcell fleet cleanup --feature ${paths.feature}.`,
       },
     );
-  const finished = await findFinished(begin.git, before);
+  const taken = await findAllTaken(begin.git, before);
   const fresh = (before.base_commit ?? undefined) === undefined ? await toFirstState(begin) : undefined;
   return store.update((state) => {
     const time = new Date().toISOString();
-    for (const change of finished) change(state, time);
+    for (const change of taken) change(state, time);
     requeueActive(state, time);
     addTasks(state, begin.graph, time);
     for (const worker of Object.values(state.workers))

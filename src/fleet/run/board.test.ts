@@ -6,7 +6,8 @@ import { FleetState } from '../fleet-state.ts';
 import { fleetPaths } from '../names.ts';
 import { StateStore } from '../state/state-store.ts';
 import { TaskGraph } from '../task-graph.ts';
-import { Board, requeueActive } from './board.ts';
+import { Board } from './board.ts';
+import { requeueActive } from './task-changes.ts';
 
 const graph = TaskGraph.parse({
   feature: 'f',

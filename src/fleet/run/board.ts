@@ -3,7 +3,8 @@ import type { FleetState, LevelState, TaskState, WorkerState } from '../fleet-st
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { Task, TaskGraph } from '../task-graph.ts';
 import { backoffMs, type Backoff } from './backoff.ts';
-import { ACTIVE, claimable, progressOf, type LevelProgress } from './schedule.ts';
+import { claimable, progressOf, type LevelProgress } from './schedule.ts';
+import { completeTask, pauseTask, toCommitFields, type Committed, type Done } from './task-changes.ts';
 
 const LOSSES_FORGIVEN = 2;
 
@@ -25,18 +26,6 @@ export interface Claim {
   readonly attempt: number;
   /** As it was before. */
   readonly state: TaskState;
-}
-
-export interface Committed {
-  readonly commit: string;
-  readonly files: readonly string[];
-  /** Those that the task does not own. */
-  readonly foreign: readonly string[];
-}
-
-/** How a task was done. */
-export interface Done extends Committed {
-  readonly durationMs: number;
 }
 
 /**
@@ -126,6 +115,7 @@ export class Board {
         updated_at: time,
         next_retry_at: null,
         commit: null,
+        exit_code: null,
       };
       state.tasks[task.id] = claimed;
       this.#note(state, 'task_claimed', { task_id: task.id, worker_id: worker, attempt });
@@ -142,23 +132,31 @@ export class Board {
     this.#changeTask(id, { status: 'verifying' }, 'verification_started');
   }
 
-  /** Before the branch has it, so that a crash in between is seen: `findFinished`. */
-  willComplete(id: string, done: Committed): void {
+  /** Before the branch has it, so that whatever happens in between is seen afterwards: `findTaken`. */
+  willTake(id: string, taken: Committed, exitCode: 0 | 2): void {
     this.#change((state) => {
       const task = state.tasks[id];
-      if (task !== undefined) Object.assign(task, toCommitFields(done));
+      if (task !== undefined) Object.assign(task, toCommitFields(taken), { exit_code: exitCode });
     });
   }
 
   complete(id: string, worker: number, done: Done): void {
-    this.#change((state, time) => {
-      completeTask(state, id, { ...done, worker, time });
-      const before = state.workers[String(worker)];
-      if (before === undefined) return;
+    this.settle(worker, id, (state, time) => completeTask(state, id, { ...done, worker, time }));
+  }
+
+  /** Its commits were taken in: it is complete, or goes on from there. */
+  settle(worker: number, id: string, change: (state: FleetState, time: string) => void): void {
+    const task = this.#change((state, time) => {
+      change(state, time);
+      const [after, before] = [state.tasks[id], state.workers[String(worker)]];
+      if (after?.status !== 'complete' || before === undefined) return after;
       before.tasks_completed++;
       before.last_task_completed_at = time;
+      return after;
     });
-    this.#parts.onEvent('task_complete', { task_id: id, worker_id: worker, files: done.files.length });
+    const event = task?.status === 'complete' ? 'task_complete' : 'worker_checkpoint';
+    const { changed_files: files = [] } = task ?? {};
+    this.#parts.onEvent(event, { task_id: id, worker_id: worker, files: files.length });
     this.wake();
   }
 
@@ -197,8 +195,8 @@ export class Board {
   }
 
   /** What there is so far is committed; the same worker goes on with it. */
-  pause(id: string, commit: string): void {
-    this.#changeTask(id, { status: 'paused', exit_code: 2, commit }, 'worker_checkpoint', { commit });
+  pause(id: string, worker: number, commit: string): void {
+    this.settle(worker, id, (state, time) => pauseTask(state, id, { commit, worker, time }));
   }
 
   /** Through no fault of its own. */
@@ -262,39 +260,4 @@ export class Board {
       this.#note(state, event, change.error ? { error: change.error } : {});
     });
   }
-}
-
-export function completeTask(
-  state: FleetState,
-  id: string,
-  done: Done & { readonly worker: number; readonly time: string },
-): void {
-  state.tasks[id] = {
-    ...state.tasks[id],
-    status: 'complete',
-    retry_count: state.tasks[id]?.retry_count ?? 0,
-    worker_id: done.worker,
-    ...toCommitFields(done),
-    duration_ms: Math.round(done.durationMs),
-    completed_at: done.time,
-    updated_at: done.time,
-    exit_code: 0,
-    error: null,
-    next_retry_at: null,
-  };
-  appendEvent(state, 'task_complete', { task_id: id, worker_id: done.worker, commit: done.commit });
-}
-
-function toCommitFields({ commit, files, foreign }: Committed): Partial<TaskState> {
-  return { commit, changed_files: [...files], foreign_files: [...foreign] };
-}
-
-/** After a crash: what somebody was at is to be taken again. */
-export function requeueActive(state: FleetState, time: string): string[] {
-  const active = Object.entries(state.tasks).filter(([, { status }]) => ACTIVE.has(status));
-  for (const [id, task] of active) {
-    state.tasks[id] = { ...task, status: 'pending', worker_id: null, updated_at: time };
-    appendEvent(state, 'task_requeued', { task_id: id, reason: 'the orchestrator ended' });
-  }
-  return active.map(([id]) => id);
 }

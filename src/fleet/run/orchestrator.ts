@@ -10,6 +10,7 @@ import type { FleetOutcome, FleetRun } from './fleet-run.ts';
 import { runChecks } from './checks.ts';
 import { mergeLevel } from './merge-level.ts';
 import { FleetPlaces } from './places.ts';
+import { findTaken } from './recover.ts';
 import { levelsOf } from './schedule.ts';
 
 /** How soon others are heard who write to the state: `stop --worker`, `retry`. */
@@ -101,6 +102,7 @@ export class Orchestrator {
         board: this.#board,
         log: new WorkerLog(paths, worker, options),
         openPlace: () => this.#places.openWorker(worker),
+        findTaken: (task) => findTaken(git, paths.feature, task, this.#board.read().tasks[task]),
         canMoveTo: (commit) => isAncestor(git, branch, commit),
       });
     });

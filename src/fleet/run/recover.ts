@@ -1,9 +1,10 @@
-import type { FleetState } from '../fleet-state.ts';
+import type { FleetState, TaskState } from '../fleet-state.ts';
 import type { HostGit } from '../git/host-git.ts';
-import { isAncestor } from '../git/refs.ts';
+import { acceptedRef } from '../git/linked-git.ts';
+import { findCommit, isAncestor } from '../git/refs.ts';
 import { workerBranch } from '../names.ts';
-import { completeTask } from './board.ts';
 import { ACTIVE } from './schedule.ts';
+import { completeTask, pauseTask } from './task-changes.ts';
 
 /** The branches of all workers that there ever were, in the order of their numbers. */
 export async function listWorkerBranches(
@@ -19,32 +20,51 @@ export async function listWorkerBranches(
     .toSorted((a, b) => a.worker - b.worker);
 }
 
+/** What the state has to say of a task whose commits were taken in. */
+export type TakenChange = (state: FleetState, time: string) => void;
+
 /**
- * The state names the commit of a task before the branch has it, and says that the task is complete afterwards. Whoever
- * dies in between has done the task all the same: it must not be done twice. Returns what to change in the state.
+ * The state names the commit of a task before the branch has it, and what became of the task afterwards. Whatever ends in
+ * between, a cell or ourselves, the commit is final: it must not be made twice. Undefined where
+ * nothing was taken in.
  */
-export async function findFinished(
+export async function findTaken(
   git: HostGit,
-  state: FleetState,
-): Promise<((state: FleetState, time: string) => void)[]> {
-  const changes: ((state: FleetState, time: string) => void)[] = [];
-  for (const [
-    id,
-    { status, commit, worker_id: worker, changed_files: files, foreign_files: foreign },
-  ] of Object.entries(state.tasks)) {
-    if (!ACTIVE.has(status) || !commit || worker === null || worker === undefined) continue;
-    const branch = workerBranch(state.feature, worker);
-    if (!(await isAncestor(git, commit, branch))) continue;
-    changes.push((current, time) =>
-      completeTask(current, id, {
-        commit,
-        files: files ?? [],
-        foreign: foreign ?? [],
-        durationMs: Date.parse(time) - Date.parse(current.tasks[id]?.started_at ?? time),
-        worker,
-        time,
-      }),
-    );
-  }
-  return changes;
+  feature: string,
+  id: string,
+  task: TaskState | undefined,
+): Promise<TakenChange | undefined> {
+  const {
+    status,
+    commit,
+    worker_id: worker,
+    exit_code: code,
+    changed_files: files,
+    foreign_files: foreign,
+  } = task ?? {};
+  if (status === undefined || !ACTIVE.has(status) || !commit) return undefined;
+  if (worker === null || worker === undefined) return undefined;
+  // Without walls an agent moves its branch itself; what counts is what was accepted of it.
+  const accepted = acceptedRef(feature, worker);
+  const home = (await findCommit(git, accepted)) === undefined ? workerBranch(feature, worker) : accepted;
+  if (!(await isAncestor(git, commit, home))) return undefined;
+  return (state, time) => {
+    if (code === 2) return pauseTask(state, id, { commit, worker, time });
+    completeTask(state, id, {
+      commit,
+      files: files ?? [],
+      foreign: foreign ?? [],
+      durationMs: Date.parse(time) - Date.parse(state.tasks[id]?.started_at ?? time),
+      worker,
+      time,
+    });
+  };
+}
+
+/** The same for all tasks, after a crash. */
+export async function findAllTaken(git: HostGit, { feature, tasks }: FleetState): Promise<TakenChange[]> {
+  const found = await Promise.all(
+    Object.entries(tasks).map(([id, task]) => findTaken(git, feature, id, task)),
+  );
+  return found.filter((change) => change !== undefined);
 }

@@ -32,8 +32,11 @@ export function claimable(
     .filter(({ id, dependencies }) => {
       const task = state.tasks[id];
       if (!dependencies.every((other) => statusOf(other) === 'complete')) return false;
-      if (task?.status === 'waiting_retry') return Date.parse(task.next_retry_at ?? '') <= asked.now;
-      return WAITING.has(statusOf(id)) && isFor(task, asked);
+      const isDue =
+        task?.status === 'waiting_retry'
+          ? Date.parse(task.next_retry_at ?? '') <= asked.now
+          : WAITING.has(statusOf(id));
+      return isDue && isFor(task, asked);
     })
     .toSorted((a, b) => (b.estimate_minutes ?? 0) - (a.estimate_minutes ?? 0));
 }
@@ -43,8 +46,8 @@ function isFor(
   task: TaskState | undefined,
   { worker, alive }: { readonly worker: number; readonly alive: ReadonlySet<number> },
 ): boolean {
-  if (task?.status !== 'paused' || task.worker_id === null || task.worker_id === undefined) return true;
-  return task.worker_id === worker || !alive.has(task.worker_id);
+  const owner = task?.wip?.worker_id ?? (task?.status === 'paused' ? task.worker_id : undefined);
+  return owner === null || owner === undefined || owner === worker || !alive.has(owner);
 }
 
 export type LevelProgress =

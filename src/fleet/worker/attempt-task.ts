@@ -2,7 +2,8 @@ import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { LogFields, WorkerLog } from '../logs/worker-log.ts';
-import type { Board, Committed } from '../run/board.ts';
+import type { Board } from '../run/board.ts';
+import type { Committed } from '../run/task-changes.ts';
 import type { AgentCall, AgentRun } from './agent-run.ts';
 import { toCheckpointMessage, toCommitMessage } from './commit-message.ts';
 import { foreignFiles } from './file-ownership.ts';
@@ -30,24 +31,27 @@ export interface Attempt extends AgentCall {
   readonly log: WorkerLog;
 }
 
-/** One attempt; afterwards the worktree is as the branch has it, so that the next task finds nothing of this one. */
+/** One attempt. What becomes of the task is certain then, whatever becomes of the place: see `leavePlace`. */
 export async function attemptTask(attempt: Attempt): Promise<AttemptResult> {
-  const { place } = attempt;
-  const mark = place.mark();
-  const result = await perform(attempt).catch(async (error: unknown): Promise<AttemptResult> => {
+  const mark = attempt.place.mark();
+  try {
+    return await perform(attempt);
+  } catch (error) {
     // What a cell has in its worktree, and offers as commits, may be anything: that is the agent's failure and not ours.
     if (error instanceof HotcellError && REFUSALS.has(error.code))
       return { kind: 'failed', code: 1, error: error.message };
-    // What it has done to its worktree or to git is gone before others come, too; a cell that is lost has nothing to put aside.
-    await putAside(attempt).catch(() => {});
     throw error;
-  });
-  const isClean = result.kind === 'done' || result.kind === 'checkpoint';
-  noteRefusals(attempt, place.refusalsSince(mark));
-  if (result.kind === 'over-time') return result;
-  if (!isClean) await putAside(attempt);
-  await place.tidy();
-  return result;
+  } finally {
+    noteRefusals(attempt, attempt.place.refusalsSince(mark));
+  }
+}
+
+/** Afterwards the worktree is as the branch has it, so that the next task finds nothing of this one. */
+export async function leavePlace(attempt: Attempt, result: AttemptResult): Promise<void> {
+  // Its cell goes, and everything with it.
+  if (result.kind === 'over-time') return;
+  if (result.kind !== 'done' && result.kind !== 'checkpoint') await putAside(attempt);
+  await attempt.place.tidy();
 }
 
 const REFUSALS_NOTED = 20;
@@ -68,8 +72,8 @@ function noteRefusals({ task, artifacts, log }: Attempt, refused: readonly strin
 
 const REFUSALS: ReadonlySet<HotcellError['code']> = new Set(['FILE_REFUSED', 'FILE_TOO_LARGE', 'FLEET_GIT']);
 
-/** What the attempt has changed is kept, and then gone from the worktree. */
-async function putAside({ place, task, artifacts, log }: Attempt): Promise<void> {
+/** What the attempt has changed is kept, and then gone from the worktree. A cell that is lost has nothing to put aside. */
+export async function putAside({ place, task, artifacts, log }: Attempt): Promise<void> {
   const left = await place.git.settle(place.runGit);
   if (left.patch !== undefined) artifacts.writeInterrupted(left.patch);
   if (left.ref !== undefined)
@@ -171,7 +175,7 @@ async function commit(attempt: Attempt): Promise<AttemptResult> {
       );
     done = { commit: to, files, foreign };
     // The branch is about to get it.
-    attempt.board.willComplete(task.id, done);
+    attempt.board.willTake(task.id, done, 0);
   });
   // The branch has it: nothing from here on can make the task fail.
   note(attempt, `committed ${done.commit.slice(0, 12)}, files changed: ${done.files.length}`, {
@@ -197,13 +201,15 @@ async function commit(attempt: Attempt): Promise<AttemptResult> {
 }
 
 /** The agent wants to be called again: what there is so far is kept, and must be more than there was. */
-async function checkpoint({ place, task }: Attempt): Promise<AttemptResult> {
+async function checkpoint({ place, task, board }: Attempt): Promise<AttemptResult> {
   const { moved } = await place.git.commit(place.runGit, toCheckpointMessage(task), {
     allowEmpty: false,
   });
   if (!moved)
     return { kind: 'failed', code: 2, error: 'the agent asked to be called again, and had done nothing' };
-  const { commit: to } = await place.git.takeCommits(place.runGit);
+  const { commit: to } = await place.git.takeCommits(place.runGit, ({ commit: taken, files }) =>
+    board.willTake(task.id, { commit: taken, files, foreign: [] }, 2),
+  );
   return { kind: 'checkpoint', commit: to };
 }
 

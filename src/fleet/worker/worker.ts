@@ -1,18 +1,18 @@
-import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, toHotcellError, type HotcellError } from '../../core/errors.ts';
-import { watchHeartbeat, toHeartbeatRequest } from '../environment/heartbeat.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { WorkerLog } from '../logs/worker-log.ts';
-import { heartbeatFile, workerBranch, workerWorktree, type FleetPaths } from '../names.ts';
+import { workerBranch, workerWorktree, type FleetPaths } from '../names.ts';
 import { backoffMs } from '../run/backoff.ts';
 import type { Board, Claim } from '../run/board.ts';
-import { attemptTask, type AttemptResult } from './attempt-task.ts';
+import type { TakenChange } from '../run/recover.ts';
+import { attemptTask, leavePlace, putAside, type Attempt, type AttemptResult } from './attempt-task.ts';
 import { portOf, type AgentRun } from './agent-run.ts';
 import { noteEscalation } from './escalations.ts';
 import type { Place } from './place.ts';
+import { watchPlace } from './watch-place.ts';
 
 export interface WorkerParts {
   readonly worker: number;
@@ -26,6 +26,8 @@ export interface WorkerParts {
   readonly signal: AbortSignal;
   /** A worktree and a cell; after a loss, anew. */
   openPlace(): Promise<Place>;
+  /** What a commit of the task that was taken in makes of it; undefined: nothing was. */
+  findTaken(task: string): Promise<TakenChange | undefined>;
   /** Whether the branch of the worker may move to this commit without losing anything. */
   canMoveTo(commit: string): Promise<boolean>;
 }
@@ -79,6 +81,7 @@ export class Worker {
         log.error(`did not start: ${message}`, { event: 'spawn_failed', data: { failures, hint } });
         if (failures > workers.spawn_retry_attempts) {
           board.changeWorker(worker, { status: 'crashed', error: `${message} (${hint})` }, 'worker_crashed');
+          board.setAlive(worker, false);
           return false;
         }
         await pause(spawnPauseMs(config, failures), signal);
@@ -136,22 +139,43 @@ export class Worker {
     board.begin(task.id);
     const started = performance.now();
     const stop = AbortSignal.any([signal, this.#stop.signal]);
+    const order = { ...this.#parts, ...claim, place, artifacts, signal: stop };
+    let result: AttemptResult;
     try {
-      const result = await attemptTask({ ...this.#parts, ...claim, place, artifacts, signal: stop });
-      await this.#report(claim, result, performance.now() - started);
-      if (result.kind === 'done' && !config.logging.ephemeral_retain_on_success) artifacts.remove();
+      result = await attemptTask(order);
+      this.#report(claim, result, performance.now() - started);
     } catch (error) {
-      const { code, message } = toHotcellError(error);
-      log.error(message, { task_id: task.id, event: 'attempt_broken', data: { code } });
-      if (stop.aborted) board.requeue(task.id, 'stopped');
-      else if (this.#lost !== undefined || LOSSES.has(code)) {
-        board.lose(task.id, this.#lost ?? message);
-        await this.#crash(this.#lost ?? message);
-      } else board.fail(task.id, message, 1);
+      return this.#break(order, toHotcellError(error));
     }
+    // The task has what it has; from here on it is the place that can be lost.
+    if (result.kind === 'over-time') {
+      return this.#crash(`its agent took longer than ${config.workers.timeout_minutes} minutes`);
+    }
+    try {
+      await leavePlace(order, result);
+    } catch (error) {
+      await this.#crash(this.#lost ?? messageOf(error));
+    }
+    if (result.kind === 'done' && !config.logging.ephemeral_retain_on_success) artifacts.remove();
   }
 
-  async #report({ task }: Claim, result: AttemptResult, durationMs: number): Promise<void> {
+  /** An attempt that came to no end: its cell is lost, it was stopped, or we are at fault. */
+  async #break(order: Attempt, { code, message }: HotcellError): Promise<void> {
+    const { worker, board, log } = this.#parts;
+    const { id } = order.task;
+    const lost = this.#lost ?? (LOSSES.has(code) ? message : undefined);
+    log.error(message, { task_id: id, event: 'attempt_broken', data: { code } });
+    // SECURITY: what it has done to its worktree or to git is gone before others come, too.
+    if (lost === undefined) await putAside(order).catch(() => {});
+    const taken = await this.#parts.findTaken(id);
+    if (taken !== undefined) board.settle(worker, id, taken);
+    else if (order.signal.aborted) board.requeue(id, 'stopped');
+    else if (lost !== undefined) board.lose(id, lost);
+    else board.fail(id, message, 1);
+    if (lost !== undefined && !order.signal.aborted) await this.#crash(lost);
+  }
+
+  #report({ task }: Claim, result: AttemptResult, durationMs: number): void {
     const { worker, board, log, config } = this.#parts;
     switch (result.kind) {
       case 'done':
@@ -159,7 +183,7 @@ export class Worker {
         return;
       case 'checkpoint':
         board.changeWorker(worker, { status: 'checkpointing' });
-        board.pause(task.id, result.commit);
+        board.pause(task.id, worker, result.commit);
         return;
       case 'blocked':
         log.warn(`${task.id} needs a person: ${result.reason}`, {
@@ -177,55 +201,23 @@ export class Worker {
       case 'stopped':
         board.requeue(task.id, 'stopped');
         return;
-      case 'over-time': {
-        const reason = `took longer than ${config.workers.timeout_minutes} minutes`;
-        board.fail(task.id, `the agent ${reason}`, 1);
-        await this.#crash(`its agent ${reason}`);
-      }
+      case 'over-time':
+        board.fail(task.id, `the agent took longer than ${config.workers.timeout_minutes} minutes`, 1);
     }
   }
 
-  /** Signs of life, and their absence. A cell that is silent is as good as gone, whatever it does. */
   #watch(place: Place): void {
-    const { worker, board, paths, config } = this.#parts;
-    const { interval_seconds: interval, stall_timeout_seconds: patience } = config.heartbeat;
-    let last = Date.now();
-    const lose = (reason: string): void => {
-      if (this.#place !== place || this.#lost !== undefined) return;
-      this.#lost = reason;
-      // Whoever waits for one of its programs hears of it.
-      void place[Symbol.asyncDispose]();
-      board.wake();
-    };
-    const timer = setInterval(
-      () => {
-        if (Date.now() - last > patience * 1000) lose(`no heartbeat for ${patience} s`);
+    const { board } = this.#parts;
+    watchPlace(place, {
+      ...this.#parts,
+      onLost: (reason) => {
+        if (this.#place !== place || this.#lost !== undefined) return;
+        this.#lost = reason;
+        // Whoever waits for one of its programs hears of it.
+        void place[Symbol.asyncDispose]();
+        board.wake();
       },
-      Math.min(interval, patience) * 250,
-    );
-    void place.cell.gone.then(() => {
-      clearInterval(timer);
-      lose('its cell was ended from outside');
     });
-    const beat = async (): Promise<void> => {
-      last = Date.now();
-      const time = new Date(last).toISOString();
-      board.changeWorker(worker, { health_check_at: time });
-      const record = {
-        worker_id: worker,
-        timestamp: time,
-        task_id: board.read().workers[String(worker)]?.current_task ?? null,
-      };
-      await writeFile(heartbeatFile(paths, worker), `${JSON.stringify(record)}\n`);
-    };
-    void (async () => {
-      try {
-        const exec = await place.cell.exec(toHeartbeatRequest(interval));
-        await watchHeartbeat(exec, () => void beat().catch(() => {}));
-      } catch {
-        // The cell is gone, or about to be taken for silent.
-      }
-    })();
   }
 
   async #crash(reason: string): Promise<void> {
@@ -233,7 +225,6 @@ export class Worker {
     const place = this.#place;
     this.#place = undefined;
     this.#lost = undefined;
-    board.setAlive(worker, false);
     await place?.[Symbol.asyncDispose]();
     log.error(`crashed: ${reason}`, { event: 'worker_crashed' });
     board.changeWorker(worker, { status: 'crashed', current_task: null, error: reason }, 'worker_crashed');
@@ -245,6 +236,7 @@ export class Worker {
     this.#restarts++;
     if (this.#restarts > workers.max_respawn_attempts) {
       log.error('lost too many cells; it is not started again', { event: 'worker_given_up' });
+      board.setAlive(worker, false);
       return false;
     }
     board.changeWorker(worker, { restarts: this.#restarts });
