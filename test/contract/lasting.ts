@@ -156,6 +156,16 @@ export const LASTING = {
       expect(await run(adopted, 'echo fine')).toBe('fine\n');
       await adopted.dispose();
     }),
+  'a cell that has ended behind the back of its server is lost, and nothing else, to whoever freezes it': (
+    subject: LastingSubject,
+  ) =>
+    withServers(subject, async ({ makeServer, newStore }) => {
+      const [driver, other, store] = [makeServer(), makeServer(), newStore()];
+      const cell = await driver.create(lastingSpec(store));
+      await requireLasting(other).reclaim(store, new Set());
+      await expect(requireFreezer(cell).freeze()).rejects.toMatchObject({ code: 'CELL_LOST' });
+      await cell.gone;
+    }),
   'a frozen cell can be removed': (subject: LastingSubject) =>
     withServers(subject, async ({ makeServer, newStore }) => {
       const [driver, store] = [makeServer(), newStore()];

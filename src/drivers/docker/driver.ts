@@ -31,6 +31,7 @@ import {
   type LastingRecord,
 } from './lasting.ts';
 import { probeDocker } from './probe.ts';
+import { isRefusal } from './engine.ts';
 import { closeSite, openSite, toUser, type DockerOptions, type DockerSite } from './site.ts';
 import { DOCKER } from './kind.ts';
 
@@ -151,7 +152,13 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
     const { id, name, spec } = made;
     if (spec.lasting !== undefined) this.#stores.add(spec.lasting.store);
     const act = (what: string, action: (container: Container) => Promise<unknown>) => async () => {
-      await engine.call(what, (docker) => action(docker.getContainer(id)));
+      try {
+        await engine.call(what, (docker) => action(docker.getContainer(id)));
+      } catch (error) {
+        // It may have ended before anybody here has heard of that.
+        if (isRefusal(error, 404, 409)) await requireRunning(engine, id, name);
+        throw error;
+      }
     };
     const cell = new DockerCell({
       ...made,

@@ -37,6 +37,8 @@ export interface OciCellParts {
   cleanUp(): Promise<void>;
 }
 
+const STREAMS_END_MS = 1000;
+
 /** A container whose runtime process stays with it; when that process has ended, nothing of the cell runs. */
 export class OciCell extends KnownCell implements Cell {
   readonly workdir = WORKDIR_IN_CELL;
@@ -151,11 +153,18 @@ export class OciCell extends KnownCell implements Cell {
   }
 
   async #freeze(): Promise<void> {
-    const { cli, id } = this.#parts;
+    const { cli, id, channel } = this.#parts;
     const { code, stderr } = await cli.pause(id);
-    if (code !== 0)
-      throw new HotcellError('INTERNAL', `cell ${this.name} cannot be frozen: ${stderr.trim()}`);
-    this.#frozen = true;
+    if (code === 0) {
+      this.#frozen = true;
+      return;
+    }
+    // Of one that has just ended the streams may not have ended yet.
+    await Promise.race([channel.ended, sleep(STREAMS_END_MS)]);
+    const isLost = this.#mainEnded || !cli.knows(id);
+    throw isLost
+      ? new HotcellError('CELL_LOST', `cell ${this.name} was ended from outside`)
+      : new HotcellError('INTERNAL', `cell ${this.name} cannot be frozen: ${stderr.trim()}`);
   }
 
   async #thaw(): Promise<void> {
