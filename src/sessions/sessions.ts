@@ -42,6 +42,7 @@ export class KeptSessions implements Sessions, SessionHost {
   /** What sessions that are being made will hold. */
   readonly #making = new Map<string, Making>();
   readonly #ending = new Map<string, Promise<void>>();
+  readonly #unmade = new Set<string>();
   #stopSweeping: () => void = () => {};
   #isClosed = false;
 
@@ -137,12 +138,23 @@ export class KeptSessions implements Sessions, SessionHost {
       return session;
     } catch (error) {
       const { code, message } = toHotcellError(error);
-      sessions.remove(id);
       if (release !== undefined) await this.#holds.release(volumeKey, release).catch(() => {});
+      this.#forget(id);
       this.counters.countEnd('create_failed');
       this.options.audit?.append({ action: 'session.create', ...who, outcome: code });
       this.options.log.error({ session: toSessionMark(id), error: message }, 'session not created');
       throw error;
+    }
+  }
+
+  /** A session that was not made. A full disk refuses even this: then every sweep tries it again. */
+  #forget(id: string): void {
+    this.#unmade.add(id);
+    try {
+      this.store.sessions.remove(id);
+      this.#unmade.delete(id);
+    } catch (error) {
+      this.options.log.error({ session: toSessionMark(id), error: messageOf(error) }, 'session row left');
     }
   }
 
@@ -253,6 +265,7 @@ export class KeptSessions implements Sessions, SessionHost {
       if (session.expiresAt > now) session.noteLife();
       else this.#endSoon(session.id, 'expired', `no request for ${session.facts.ttlMs / 1000} s`);
     }
+    for (const id of this.#unmade) this.#forget(id);
     this.store.sessions.forgetEnded(now - endedMs, endedMax);
   }
 
