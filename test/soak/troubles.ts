@@ -16,7 +16,7 @@ const OVER = ['CELL_LOST', 'cell_lost', 'start_failed', 'SESSION_ENDED', 'SESSIO
 const FULL = ['DISK_FULL', 'SESSIONS_UNAVAILABLE', ...NO_CELL, ...OVER];
 
 /** A terminal that is not granted has no words at all. */
-const UNSTORED = /output could not be stored|the terminal was closed before it opened/;
+export const UNSTORED = /output could not be stored|the terminal was closed before it opened/;
 
 /** Failed runs of AI clients and fleets have no code, but they say who is missing. */
 const NO_ENGINE = /the engine at \S+ cannot /;

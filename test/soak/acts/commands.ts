@@ -4,6 +4,7 @@ import { countUntilStopped, expectCounted } from '../counting.ts';
 import { toMarker } from '../markers.ts';
 import { digestOf, endHostile, execute, holdSession, print, requireOwnEnd } from './held-session.ts';
 import { choose, type Perform } from './act.ts';
+import { UNSTORED, wordsOf } from '../troubles.ts';
 
 const MOST_LINES = 2000;
 const FILES = ['a.txt', 'b/c.txt', 'b/d.txt', 'e.txt'];
@@ -48,14 +49,23 @@ export const background: Perform = async (world, act) => {
   const id = await hand.begin(countUntilStopped(marker), { cwd: '/tmp' });
   entry.counting.set(id, marker);
   world.ledger.noteAnswer();
-  await waitFor('it counts', async () => (await hand.output(id)).includes('3\n'), 30_000);
-  await print(held, `touch /tmp/stop-${marker}`);
-  const { exit_code: exitCode, end } = await hand.result(id);
-  requireOwnEnd('background', end);
-  assert.equal(exitCode, 0);
-  const output = await hand.output(id);
-  expectCounted(output);
-  world.noteEnded(entry, id, { exitCode, output: digestOf(output) });
+  try {
+    const hasEnded = async (): Promise<boolean> =>
+      (await hand.result(id, 0).catch(() => undefined)) !== undefined;
+    const counts = async (): Promise<boolean> => (await hand.output(id)).includes('3\n') || hasEnded();
+    await waitFor('it counts', counts, 30_000);
+    await print(held, `touch /tmp/stop-${marker}`);
+    const { exit_code: exitCode, end } = await hand.result(id);
+    requireOwnEnd('background', end);
+    assert.equal(exitCode, 0, JSON.stringify(end));
+    const output = await hand.output(id);
+    expectCounted(output);
+    world.noteEnded(entry, id, { exitCode, output: digestOf(output) });
+  } catch (error) {
+    // Killed because its output found no room: it does not go on.
+    if (UNSTORED.test(wordsOf(error))) entry.counting.delete(id);
+    throw error;
+  }
 };
 
 export const pause: Perform = async (world, act) => {
