@@ -49,9 +49,11 @@ export async function execute({ hand }: Held, command: string, more: object = {}
   return reply;
 }
 
-/** That its cell did not start or was lost is the command's end, but not its own. */
-export function requireOwnEnd(what: string, { reason, message }: SessionExecReply['end']): void {
-  if (reason === 'cell_lost' || reason === 'start_failed') throw new Refusal(what, 200, reason, message);
+/** That its cell did not start or was lost, or that its output found no room, is the command's end, but not its own. */
+export function requireOwnEnd(what: string, end: SessionExecReply['end']): void {
+  const { reason, message, killed_by: killedBy } = end;
+  if (reason === 'cell_lost' || reason === 'start_failed' || killedBy === 'output_log')
+    throw new Refusal(what, 200, reason, message);
 }
 
 export async function print(held: Held, command: string): Promise<string> {
