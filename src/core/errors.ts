@@ -109,6 +109,10 @@ const TABLE = {
     retry: true,
     hint: 'Try the command of the agent by hand; `agent` in .mahabharatha/config.yaml says which it is.',
   },
+  AGENT_SIGNED_OUT: {
+    status: 401,
+    hint: 'Sign in again (`claude auth login`, or `claude setup-token` and CLAUDE_CODE_OAUTH_TOKEN), or mend the API key; then `hotcell fleet resume`.',
+  },
   TASKS_FAILED: {
     status: 500,
     hint: 'See why with hotcell fleet logs; then hotcell fleet retry --all-failed and hotcell fleet resume.',

@@ -88,6 +88,11 @@ export const FleetConfig = z.looseObject({
       'how the agent gets its task: on stdin, or as last argument',
     ),
     env: z.record(z.string(), z.string()).default({}).describe('variables for the agent alone'),
+    output: choice('auto', ['auto', 'text', 'stream-json']).describe(
+      'what it prints; auto: Claude Code is asked for stream-json, so that one sees what it does and costs',
+    ),
+    max_cost_usd: z.number().positive().optional().describe('of one task, all its attempts together'),
+    max_turns: z.int().positive().optional().describe('of one task, all its attempts together'),
   }),
   network: section({
     allow: AllowedHosts.describe('hosts that the cells may reach, through the gate; empty for none'),
@@ -112,7 +117,9 @@ export const FleetConfig = z.looseObject({
     oauth: z
       .boolean()
       .default(false)
-      .describe('give the agent copies of ~/.claude/.credentials.json and ~/.claude.json'),
+      .describe(
+        'the agent signs in as the user: with CLAUDE_CODE_OAUTH_TOKEN, or with the access token of ~/.claude/.credentials.json',
+      ),
   }),
   environment: section({
     allow: z.array(z.string()).default([]).describe('further variables that workers get, by name or with *'),

@@ -17,6 +17,16 @@ const TASK_STATUSES = [
 ] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
+/** What calls of the agent have cost, all together. */
+const AgentFigures = z.looseObject({
+  turns: z.number().default(0),
+  tool_calls: z.number().default(0),
+  input_tokens: z.number().default(0),
+  output_tokens: z.number().default(0),
+  /** Known only of calls that came to their end. */
+  cost_usd: z.number().default(0),
+});
+
 export const TaskState = z.looseObject({
   status: z.enum(TASK_STATUSES),
   level: z.int().optional(),
@@ -38,6 +48,11 @@ export const TaskState = z.looseObject({
   wip: z.looseObject({ commit: z.string(), worker_id: z.int() }).nullish(),
   /** How often its worker was lost. */
   losses: z.int().optional(),
+  agent: AgentFigures.optional(),
+  /** What the agent said last in place of `done`: for the next attempt, whoever makes it. */
+  said: z.string().nullish(),
+  /** What a person has answered. */
+  answer: z.string().nullish(),
   /** What the commit changed, and what of that the task does not own. */
   changed_files: z.array(z.string()).optional(),
   foreign_files: z.array(z.string()).optional(),
@@ -62,6 +77,8 @@ export const WorkerState = z.looseObject({
   worker_id: z.int(),
   status: z.enum(WORKER_STATUSES),
   current_task: z.string().nullish(),
+  /** What its agent does now. */
+  activity: z.string().nullish(),
   port: z.int().nullish(),
   container_id: z.string().nullish(),
   container_name: z.string().nullish(),

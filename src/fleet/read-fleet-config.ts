@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import { FleetConfig } from './fleet-config.ts';
+import { whyUnbounded } from './worker/agent-call.ts';
 
 export interface ReadFleetConfig {
   readonly config: FleetConfig;
@@ -30,6 +31,8 @@ export function parseFleetConfig(path: string, text: string, drivers: readonly s
   const { driver } = parsed.data.workers;
   if (!drivers.includes(driver))
     throw invalid(path, `workers.driver: must be one of ${drivers.join(', ')}`, 'workers.driver');
+  const unbounded = whyUnbounded(parsed.data.agent);
+  if (unbounded !== undefined) throw invalid(path, unbounded, 'agent');
   return { config: parsed.data, unknown: findUnknown(content, FleetConfig.shape) };
 }
 

@@ -10,6 +10,8 @@ export interface RetryWish {
   readonly task: string | undefined;
   /** Forget earlier failures; otherwise there is one more attempt. */
   readonly reset: boolean;
+  /** For the next attempt: what its agent asked, or has to know. */
+  readonly answer?: string | undefined;
   /** Words about a name that is nearly right, such as `; did you mean A-1?`. */
   suggest?(name: string, known: readonly string[]): string;
 }
@@ -21,7 +23,7 @@ export function retryTasks(store: StateStore, wish: RetryWish): string[] {
     for (const id of ids) {
       const task = state.tasks[id];
       if (task === undefined) continue;
-      state.tasks[id] = toPending(task, wish.reset);
+      state.tasks[id] = toPending(task, wish);
       appendEvent(state, 'task_retry_requested', { task_id: id, reset: wish.reset });
     }
     if (ids.length > 0) Object.assign(state, { paused: false, error: null, finished_at: null });
@@ -52,7 +54,7 @@ function requireRetryable(state: FleetState, id: string, wish: RetryWish): strin
   });
 }
 
-function toPending(task: TaskState, reset: boolean): TaskState {
+function toPending(task: TaskState, { reset, answer }: RetryWish): TaskState {
   // A task has failed for good one failure after its last attempt; one less leaves room for exactly one.
   const kept = task.status === 'failed' ? Math.max(0, task.retry_count - 1) : task.retry_count;
   return {
@@ -63,6 +65,7 @@ function toPending(task: TaskState, reset: boolean): TaskState {
     exit_code: null,
     next_retry_at: null,
     retry_count: reset ? 0 : kept,
+    ...(answer === undefined ? {} : { answer }),
     ...(reset && 'losses' in task ? { losses: 0 } : {}),
     updated_at: new Date().toISOString(),
   };

@@ -58,7 +58,6 @@ describeEach(FLEET_WAYS, (way) => {
         settings: settingsOf(way),
         tasks: TASKS,
         config: {
-          credentials: { oauth: true },
           environment: {
             allow: ['ALLOWED_*', 'RANDOM_*_NOT', 'LD_LIBRARY_PATH', 'SSH_AUTH_SOCK', 'GITHUB_*'],
           },
@@ -83,19 +82,13 @@ describeEach(FLEET_WAYS, (way) => {
     });
 
     test.each(['credentials-1', 'credentials-2'])(
-      '[FL-08] %s: the agent has the key and the files',
+      '[FL-08] %s: the agent has the key, and no login that nobody asked for',
       (task) => {
         const { variables, files, home, found } = site.report(task) as UsedCredentials;
         expect(variables['ANTHROPIC_API_KEY']).toBe(hash(key));
-        const ofHome = (path: string): string => hash(readFileSync(join(site.home, path)));
-        expect(files).toEqual({
-          '.claude/.credentials.json': { mode: '600', hash: ofHome('.claude/.credentials.json') },
-          '.claude.json': { mode: '600', hash: ofHome('.claude.json') },
-        });
+        expect(files).toEqual({});
         // Who looks for it here finds it: so where nothing is found, nothing is.
-        expect(found).toEqual(
-          expect.arrayContaining([expect.stringMatching(/^\/proc\/\d+\/environ$/), `${home}/.claude.json`]),
-        );
+        expect(found).toEqual(expect.arrayContaining([expect.stringMatching(/^\/proc\/\d+\/environ$/)]));
         expect(home).toMatch(/^\/tmp\/agent-[0-9a-f]{16}$/);
       },
     );

@@ -7,6 +7,7 @@ import { toPrintable } from '../render/printable.ts';
 const EXAMPLES = `
 Examples:
   hotcell fleet retry SHOP-L1-002
+  hotcell fleet retry SHOP-L1-002 --answer 'take the blue one'
   hotcell fleet retry --all-failed                 also those that are blocked
   hotcell fleet retry --all-failed --reset         with all attempts that a new task has
 
@@ -17,6 +18,7 @@ interface Options {
   readonly feature?: string;
   readonly allFailed?: true;
   readonly reset?: true;
+  readonly answer?: string;
   readonly json?: true;
 }
 
@@ -28,6 +30,7 @@ export function addFleetRetryCommand(fleet: Command, { terminal }: CommandContex
     .option('-f, --feature <name>', 'the feature; the current one unless given')
     .option('--all-failed', 'all tasks that failed or are blocked')
     .option('--reset', 'forget earlier attempts; otherwise there is one more')
+    .option('--answer <text>', 'what the agent asked, or has to know; the next attempt is told')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (task: string | undefined, options: Options) => {
@@ -39,7 +42,12 @@ export function addFleetRetryCommand(fleet: Command, { terminal }: CommandContex
         import('../../fleet/state/orchestrator-lock.ts'),
         import('../../app/config/nearest-name.ts'),
       ]);
-      const retried = retryTasks(open.store, { task, reset: options.reset === true, suggest: didYouMean });
+      const retried = retryTasks(open.store, {
+        task,
+        reset: options.reset === true,
+        answer: options.answer,
+        suggest: didYouMean,
+      });
       const { feature } = open.paths;
       const isAlive = findOrchestrator(open.paths) !== undefined;
       if (options.json === true) terminal.json({ feature, retried, running: isAlive });

@@ -1,6 +1,7 @@
 import type { FinalReport } from '../../fleet/status/final-report.ts';
 import { renderTable } from '../render/table.ts';
 import type { Terminal } from '../terminal.ts';
+import { toCostText, toFigureColumns } from './cost-text.ts';
 import { toDurationText } from './duration-text.ts';
 import { oneLine } from './one-line.ts';
 import { paintStatus, renderAttention } from './status-sections.ts';
@@ -8,17 +9,29 @@ import { paintStatus, renderAttention } from './status-sections.ts';
 /** What each task did, took and changed. */
 export function renderReport(terminal: Terminal, report: FinalReport): void {
   const { paint } = terminal;
+  const figures = toFigureColumns(report.tasks);
   const rows = report.tasks.map((task) => [
     oneLine(task.id),
     paintStatus(task.status, paint),
     task.worker === undefined ? '' : String(task.worker),
     task.attempts === 0 ? '' : String(task.attempts),
     task.durationMs === undefined ? '' : toDurationText(task.durationMs),
+    ...figures.of(task),
     task.changedFiles === undefined ? '' : `${task.changedFiles}${task.foreignFiles.length > 0 ? '!' : ''}`,
     oneLine(task.commit?.slice(0, 10) ?? ''),
     oneLine(task.title),
   ]);
-  const heading = ['TASK', 'STATUS', 'WORKER', 'ATTEMPTS', 'TIME', 'FILES', 'COMMIT', 'TITLE'];
+  const heading = [
+    'TASK',
+    'STATUS',
+    'WORKER',
+    'ATTEMPTS',
+    'TIME',
+    ...figures.heading,
+    'FILES',
+    'COMMIT',
+    'TITLE',
+  ];
   for (const line of renderTable([heading, ...rows]).split('\n')) terminal.line(line);
   const { totals, progress } = report;
   const facts = [
@@ -27,6 +40,7 @@ export function renderReport(terminal: Terminal, report: FinalReport): void {
     `${toDurationText(totals.workMs)} of work`,
     `${totals.changedFiles} files changed`,
     `${totals.attempts} attempts`,
+    ...(totals.agent === undefined ? [] : [toCostText(totals.agent)]),
     ...(totals.restarts > 0 ? [`${totals.restarts} cells replaced`] : []),
   ];
   terminal.line('');

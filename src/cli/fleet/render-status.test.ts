@@ -103,6 +103,25 @@ describe('status', () => {
     );
   });
 
+  test('[FL-06] what agents do and cost, where they say so', () => {
+    const agent = { turns: 12, tool_calls: 3, input_tokens: 41_000, output_tokens: 900, cost_usd: 1.239 };
+    const view = viewOf({
+      tasks: {
+        A: { status: 'complete', level: 1, agent },
+        B: { status: 'in_progress', level: 1, worker_id: 1, agent },
+      },
+      workers: {
+        1: { worker_id: 1, status: 'running', current_task: 'B', activity: 'Bash: npm\u001b[2J test' },
+      },
+    });
+    const shown = render(view);
+    expect(shown).toContain('$2.48, 84k tokens, 24 turns');
+    expect(shown).toMatch(/CELL +DOES$/m);
+    expect(shown).toMatch(/Bash: npm.+ test$/m);
+    expect(shown).not.toContain('\u001b[2J');
+    expect(render(view, { tasks: true })).toMatch(/^ {2}A .+ 12 +42k +\$1\.24 /m);
+  });
+
   test('[FL-06] tasks, commits and one level on request', () => {
     const tasks = render(viewOf({}), { tasks: true, level: 1 });
     expect(tasks).toMatch(/^ {2}A {2,}1 {2,}complete {2,}0 {2,}1m 05s {2}Title of A$/m);

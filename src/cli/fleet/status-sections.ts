@@ -2,6 +2,7 @@ import type { LevelView, StatusView, TaskView, WorkerView } from '../../fleet/st
 import { renderTable } from '../render/table.ts';
 import type { Terminal } from '../terminal.ts';
 import { toDurationText } from './duration-text.ts';
+import { toCostText, toFigureColumns, toPrice } from './cost-text.ts';
 import { oneLine } from './one-line.ts';
 
 type Paints = Terminal['paint'];
@@ -23,11 +24,13 @@ export function renderHead(view: StatusView, paint: Paints): string[] {
     ...(view.elapsedMs === undefined ? [] : [`since ${toDurationText(view.elapsedMs)}`]),
     ...(view.remainingMs === undefined ? [] : [`about ${toDurationText(view.remainingMs)} left`]),
   ];
+  const costs = view.agent === undefined ? [] : [toCostText(view.agent)];
   const facts = [
     paint[RUN_COLOURS[view.runState]](view.runState),
     ...(view.mode === undefined ? [] : [`mode ${oneLine(view.mode)}`]),
     ...(orchestrator === undefined ? [] : [`process ${orchestrator.pid}`]),
     ...times,
+    ...costs,
   ];
   return [
     `${paint.bold(oneLine(view.feature))}  ${facts.join(', ')}`,
@@ -46,19 +49,25 @@ const RUN_COLOURS = {
 
 export function renderLevels(levels: readonly LevelView[], paint: Paints): string[] {
   if (levels.length === 0) return [];
+  const isPriced = levels.some(({ agent }) => agent !== undefined);
   const rows = levels.map((level) => [
     `  ${level.level}`,
     oneLine(level.name ?? '', 30),
     paintStatus(level.status, paint),
     `${level.complete}/${level.total}`,
+    ...(isPriced ? [level.agent === undefined ? '' : toPrice(level.agent)] : []),
     level.mergeStatus ?? '',
     level.mergeCommit?.slice(0, SHORT_HASH) ?? '',
   ]);
-  return toLines([['  LEVEL', 'NAME', 'STATUS', 'TASKS', 'MERGE', 'COMMIT'], ...rows]);
+  return toLines([
+    ['  LEVEL', 'NAME', 'STATUS', 'TASKS', ...(isPriced ? ['COST'] : []), 'MERGE', 'COMMIT'],
+    ...rows,
+  ]);
 }
 
 export function renderWorkers(workers: readonly WorkerView[], paint: Paints): string[] {
   if (workers.length === 0) return [];
+  const areHeard = workers.some(({ activity }) => activity !== undefined);
   const rows = workers.map((worker) => [
     `  ${worker.worker}`,
     paintStatus(worker.status, paint),
@@ -67,12 +76,15 @@ export function renderWorkers(workers: readonly WorkerView[], paint: Paints): st
     String(worker.completed),
     worker.restarts > 0 ? String(worker.restarts) : '',
     oneLine(worker.cell ?? ''),
+    ...(areHeard ? [oneLine(worker.activity ?? '')] : []),
   ]);
-  return toLines([['  WORKER', 'STATUS', 'TASK', 'SINCE', 'DONE', 'RESTARTS', 'CELL'], ...rows]);
+  const heading = ['  WORKER', 'STATUS', 'TASK', 'SINCE', 'DONE', 'RESTARTS', 'CELL'];
+  return toLines([areHeard ? [...heading, 'DOES'] : heading, ...rows]);
 }
 
 export function renderTasks(tasks: readonly TaskView[], paint: Paints): string[] {
   if (tasks.length === 0) return [];
+  const figures = toFigureColumns(tasks);
   const rows = tasks.map((task) => [
     `  ${oneLine(task.id)}`,
     task.level === undefined ? '' : String(task.level),
@@ -80,9 +92,11 @@ export function renderTasks(tasks: readonly TaskView[], paint: Paints): string[]
     task.worker === undefined ? '' : String(task.worker),
     task.attempts > 1 ? String(task.attempts) : '',
     timeOf(task),
+    ...figures.of(task),
     oneLine(task.title),
   ]);
-  return toLines([['  TASK', 'LEVEL', 'STATUS', 'WORKER', 'ATTEMPTS', 'TIME', 'TITLE'], ...rows]);
+  const heading = ['  TASK', 'LEVEL', 'STATUS', 'WORKER', 'ATTEMPTS', 'TIME', ...figures.heading, 'TITLE'];
+  return toLines([heading, ...rows]);
 }
 
 function timeOf({ durationMs, retryInMs }: TaskView): string {

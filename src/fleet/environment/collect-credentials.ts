@@ -3,7 +3,8 @@ import type { HeaderInjection } from '../../egress/header-injection.ts';
 import { parseDotenv } from '../../lib/dotenv.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetMachine } from '../fleet-machine.ts';
-import type { AgentCredentials, CredentialFile } from './credentials.ts';
+import { findLogin, TOKEN_VARIABLE, type AgentLogin } from './agent-login.ts';
+import type { AgentCredentials } from './credentials.ts';
 import { readPlainFile } from './plain-file.ts';
 import { Secret } from './secret.ts';
 
@@ -24,6 +25,10 @@ export interface CollectedCredentials extends AgentCredentials {
   readonly inject: readonly HeaderInjection[];
   /** What must not get into a cell in another way either: see `withhold` of `copyIgnoredFiles`. */
   readonly withheld: readonly Secret[];
+  /** What must not be kept of what an agent prints. */
+  readonly secrets: readonly Secret[];
+  /** When the login ends, in milliseconds since 1970; undefined where it does not, or nobody knows. */
+  readonly expiresAt: number | undefined;
   /** For people: what there is and where it is from, without values. */
   readonly found: readonly string[];
   readonly missing: readonly MissingCredential[];
@@ -35,10 +40,6 @@ const PLACEHOLDER = 'kept-by-the-gate';
 /** Every header can hold it, and no key has other characters. */
 const KEY = /^[\x21-\x7e]{1,4096}$/;
 const MOST_DOTENV_BYTES = 256 * 1024;
-const MOST_FILE_BYTES = 4 * 1024 * 1024;
-/** Of Claude Code, below the home folder. It writes to both while it works. */
-const OAUTH_TOKENS = '.claude/.credentials.json';
-const OAUTH_FILES: readonly string[] = [OAUTH_TOKENS, '.claude.json'];
 
 type Wish = FleetConfig['credentials'];
 
@@ -47,20 +48,29 @@ export async function collectCredentials(
   wish: Wish,
   sources: CredentialSources,
 ): Promise<CollectedCredentials> {
-  const key = wish.api_key === 'none' ? undefined : await findKey(wish.api_key_variable, sources);
-  const oauth = wish.oauth ? await findOauth(sources) : NOTHING;
-  // One way in is enough.
-  const isKeyMissed = key !== undefined && 'hint' in key && oauth.files.length === 0;
-  const missing = [...(isKeyMissed ? [key] : []), ...oauth.missing];
-  const common = { files: oauth.files, missing };
-  if (key === undefined || 'hint' in key) {
-    return { ...common, variables: {}, inject: [], withheld: [], found: oauth.found };
-  }
-  const found = [`${wish.api_key_variable} from ${key.from}`, ...oauth.found];
+  const key = wish.api_key === 'none' ? undefined : await findVariable(wish.api_key_variable, sources);
+  const isKeyThere = key !== undefined && 'value' in key;
+  const token = await findVariable(TOKEN_VARIABLE, sources);
+  // A token in the environment is there for nothing else; it is not looked for where there is a key, unless by name.
+  const wantsLogin = wish.oauth || (key !== undefined && !isKeyThere && 'value' in token);
+  const found = wantsLogin
+    ? await findLogin(sources.home, 'value' in token ? token.value : undefined)
+    : undefined;
+  // One way in is enough, and whoever asks for the login does not want to pay for the key.
+  if (found !== undefined && 'login' in found) return toLoggedIn(found.login);
+  const missing = [
+    ...(key === undefined || isKeyThere ? [] : [key]),
+    ...(found === undefined ? [] : [{ what: found.what, hint: `${found.problem}. ${found.hint}` }]),
+  ];
+  if (!isKeyThere) return { ...NOTHING, missing };
   const secret = new Secret(key.value);
-  if (wish.api_key === 'agent') {
-    return { ...common, variables: { [wish.api_key_variable]: secret }, inject: [], withheld: [], found };
-  }
+  const common = {
+    ...NOTHING,
+    missing,
+    secrets: [secret],
+    found: [`${wish.api_key_variable} from ${key.from}`],
+  };
+  if (wish.api_key === 'agent') return { ...common, variables: { [wish.api_key_variable]: secret } };
   return {
     ...common,
     variables: {
@@ -69,8 +79,24 @@ export async function collectCredentials(
     },
     inject: [toInjection(wish, key.value)],
     withheld: [secret],
-    found,
   };
+}
+
+const NOTHING: CollectedCredentials = {
+  variables: {},
+  files: [],
+  inject: [],
+  withheld: [],
+  secrets: [],
+  found: [],
+  missing: [],
+  expiresAt: undefined,
+};
+
+function toLoggedIn({ from, ...login }: AgentLogin): CollectedCredentials {
+  const until =
+    login.expiresAt === undefined ? '' : `, which ends at ${new Date(login.expiresAt).toISOString()}`;
+  return { ...NOTHING, ...login, found: [`the login of ${from}${until}`] };
 }
 
 function toInjection({ api_host: host, api_header: header }: Wish, key: string): HeaderInjection {
@@ -78,9 +104,9 @@ function toInjection({ api_host: host, api_header: header }: Wish, key: string):
   return { host, headers: { [header]: new Secret(value) } };
 }
 
-type Key = { readonly value: string; readonly from: string } | MissingCredential;
+type Found = { readonly value: string; readonly from: string } | MissingCredential;
 
-async function findKey(variable: string, { env, root }: CredentialSources): Promise<Key> {
+async function findVariable(variable: string, { env, root }: CredentialSources): Promise<Found> {
   const own = (env[variable] ?? '').trim();
   if (own !== '') return toKey(variable, own, 'the environment');
   const file = await readPlainFile(join(root, '.env'), MOST_DOTENV_BYTES);
@@ -89,35 +115,11 @@ async function findKey(variable: string, { env, root }: CredentialSources): Prom
   const why = file.kind === 'refused' ? ` (${join(root, '.env')} was not read: ${file.why})` : '';
   return {
     what: variable,
-    hint: `Set ${variable} in the environment or in .env of the repository${why}, or set credentials.api_key to none.`,
+    hint: `Set ${variable} in the environment or in .env of the repository${why}, sign in with a subscription (credentials.oauth: true, or ${TOKEN_VARIABLE} from \`claude setup-token\`), or set credentials.api_key to none.`,
   };
 }
 
-function toKey(what: string, value: string, from: string): Key {
+function toKey(what: string, value: string, from: string): Found {
   if (KEY.test(value)) return { value, from };
   return { what, hint: `What ${from} has as ${what} holds characters that are in no key.` };
-}
-
-type Oauth = Pick<CollectedCredentials, 'files' | 'found' | 'missing'>;
-
-const NOTHING: Oauth = { files: [], found: [], missing: [] };
-
-async function findOauth({ home }: CredentialSources): Promise<Oauth> {
-  const read = await Promise.all(
-    OAUTH_FILES.map(async (path) => ({ path, file: await readPlainFile(join(home, path), MOST_FILE_BYTES) })),
-  );
-  const tokens = read.find(({ path }) => path === OAUTH_TOKENS)?.file;
-  if (tokens?.kind !== 'file') {
-    const why = tokens?.kind === 'refused' ? `: ${tokens.why}` : '';
-    const hint = `~/${OAUTH_TOKENS} is not there${why}. Run \`claude\` and log in, or set credentials.oauth to false.`;
-    return { ...NOTHING, missing: [{ what: `~/${OAUTH_TOKENS}`, hint }] };
-  }
-  const files = read.flatMap(({ path, file }): CredentialFile[] =>
-    file.kind === 'file' ? [{ path, mode: 0o600, content: new Secret(file.bytes.toString()) }] : [],
-  );
-  // Without the other file the agent works, but greets its user as a new one.
-  const missing = read.flatMap(({ path, file }): MissingCredential[] =>
-    file.kind === 'refused' ? [{ what: `~/${path}`, hint: `It is not taken over: ${file.why}.` }] : [],
-  );
-  return { files, found: files.map(({ path }) => `~/${path}`), missing };
 }

@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InjectedHeaders } from '../../egress/header-injection.ts';
 import { FleetConfig } from '../fleet-config.ts';
+import { requireLogin } from './agent-login.ts';
 import { collectCredentials, type CollectedCredentials } from './collect-credentials.ts';
 import { encodeCredentials, newCredentialFolder } from './credentials.ts';
 import { Secret } from './secret.ts';
@@ -108,7 +109,14 @@ describe('the key of the API', () => {
 
   test('[FL-08] is not looked for when none is wanted', async () => {
     const collected = await collect({ api_key: 'none' }, { ANTHROPIC_API_KEY: VALUE });
-    expect(collected).toEqual({ variables: {}, files: [], inject: [], withheld: [], found: [], missing: [] });
+    expect(collected).toMatchObject({
+      variables: {},
+      files: [],
+      inject: [],
+      secrets: [],
+      found: [],
+      missing: [],
+    });
   });
 
   test.each(['agent', 'gate'])('[FL-08] is missed with a hint, for the %s', async (api_key) => {
@@ -131,47 +139,89 @@ describe('the key of the API', () => {
 });
 
 describe('the login of Claude Code', () => {
-  const login = (): void => {
+  const TOKENS = {
+    accessToken: VALUE,
+    expiresAt: 4_000_000_000_000,
+    scopes: ['user:inference'],
+    subscriptionType: 'max',
+  };
+  const login = (change: object = {}): void => {
     mkdirSync(join(home, '.claude'));
-    writeFileSync(join(home, '.claude/.credentials.json'), `{"token":"${VALUE}"}`);
-    writeFileSync(join(home, '.claude.json'), '{"a":1}');
+    const oauth = { ...TOKENS, refreshToken: 'the-refresh-token', organization: 'mine', ...change };
+    const content = { claudeAiOauth: oauth, mcpOAuth: { server: { accessToken: 'of-another-service' } } };
+    writeFileSync(join(home, '.claude/.credentials.json'), JSON.stringify(content));
+    writeFileSync(join(home, '.claude.json'), '{"mcpServers":{"x":{"env":{"KEY":"of-another-service"}}}}');
   };
 
-  test('[FL-08] is copied only when asked for', async () => {
+  test('[FL-08] is given away only when asked for, and of it only what signs in: never what refreshes', async () => {
     login();
     expect((await collect({ api_key: 'none' })).files).toEqual([]);
     const collected = await collect({ api_key: 'none', oauth: true });
-    expect(collected.files.map(({ path, mode, content }) => [path, mode, content.reveal()])).toEqual([
-      ['.claude/.credentials.json', 0o600, `{"token":"${VALUE}"}`],
-      ['.claude.json', 0o600, '{"a":1}'],
+    expect(
+      collected.files.map(({ path, mode, content }) => [path, mode, JSON.parse(content.reveal())]),
+    ).toEqual([['.claude/.credentials.json', 0o600, { claudeAiOauth: TOKENS }]]);
+    expect(collected.secrets.map((secret) => secret.reveal())).toEqual([VALUE]);
+    const sent = Buffer.from(encodeCredentials(collected)).toString();
+    expect(sent).toContain(VALUE);
+    expect(sent).not.toMatch(/refresh|another-service|mcp/i);
+    expect(collected.found).toEqual([
+      'the login of ~/.claude/.credentials.json, which ends at 2096-10-02T07:06:40.000Z',
     ]);
-    expect(collected.found).toEqual(['~/.claude/.credentials.json', '~/.claude.json']);
     expect(JSON.stringify(collected)).not.toContain(VALUE);
   });
 
-  test('[FL-08] is enough: no key is missed beside it', async () => {
+  test('[FL-08] is enough: no key is missed beside it, and none is used', async () => {
     login();
-    rmSync(join(home, '.claude.json'));
-    expect(await collect({ oauth: true })).toMatchObject({
-      missing: [],
-      found: ['~/.claude/.credentials.json'],
+    expect(await collect({ oauth: true })).toMatchObject({ missing: [], variables: {} });
+    expect(await collect({ oauth: true }, { ANTHROPIC_API_KEY: 'sk-key' })).toMatchObject({ variables: {} });
+  });
+
+  test('[FL-08] is a token that lasts, from the environment, without a word in the configuration', async () => {
+    const env = { CLAUDE_CODE_OAUTH_TOKEN: VALUE };
+    const collected = await collect({}, env);
+    expect(reveal(collected)).toEqual(env);
+    expect(collected).toMatchObject({ files: [], missing: [], expiresAt: undefined });
+    // The key is what the configuration names; a token beside it is used only by name.
+    expect(reveal(await collect({}, { ...env, ANTHROPIC_API_KEY: 'sk-key' }))).toEqual({
+      ANTHROPIC_API_KEY: 'sk-key',
     });
+    login();
+    expect(reveal(await collect({ oauth: true }, { ...env, ANTHROPIC_API_KEY: 'sk-key' }))).toEqual(env);
+    expect(reveal(await collect({ api_key: 'none' }, env))).toEqual({});
   });
 
   test('[FL-08] that is not there is missed, and so is the key', async () => {
     const { missing } = await collect({ oauth: true });
     expect(missing.map(({ what }) => what)).toEqual(['ANTHROPIC_API_KEY', '~/.claude/.credentials.json']);
+    expect(missing[1]?.hint).toContain('claude setup-token');
   });
 
-  test('[FL-08] is not read through a link, and not without bound', async () => {
+  test('[FL-08] is not read through a link, without bound, or in a form that nobody knows', async () => {
     mkdirSync(join(home, '.claude'));
+    const path = join(home, '.claude/.credentials.json');
     writeFileSync(join(root, 'elsewhere'), VALUE);
-    symlinkSync(join(root, 'elsewhere'), join(home, '.claude/.credentials.json'));
+    symlinkSync(join(root, 'elsewhere'), path);
     const { files, missing } = await collect({ api_key: 'none', oauth: true });
     expect([files, missing[0]?.hint]).toEqual([[], expect.stringContaining('it is a link')]);
-    rmSync(join(home, '.claude/.credentials.json'));
-    writeFileSync(join(home, '.claude/.credentials.json'), 'x'.repeat(4 * 1024 * 1024 + 1));
-    expect((await collect({ api_key: 'none', oauth: true })).files).toEqual([]);
+    rmSync(path);
+    for (const text of ['x'.repeat(4 * 1024 * 1024 + 1), 'no json', '{"claudeAiOauth":{}}', '[]']) {
+      writeFileSync(path, text);
+      expect((await collect({ api_key: 'none', oauth: true })).files).toEqual([]);
+    }
+  });
+
+  test('[FL-08] has to last as long as the task', () => {
+    const now = Date.parse('2026-01-01T00:00:00Z');
+    const need = 10 * 60_000;
+    requireLogin(undefined, need, now);
+    requireLogin(now + need + 1, need, now);
+    for (const [end, words] of [
+      [now + need, 'ends at 2026-01-01T00:10:00.000Z, in less than the 10 minutes of this task'],
+      [now - 1, 'ended at 2025-12-31T23:59:59.999Z'],
+    ] as const)
+      expect(() => requireLogin(end, need, now)).toThrow(
+        expect.objectContaining({ code: 'AGENT_SIGNED_OUT', message: expect.stringContaining(words) }),
+      );
   });
 });
 

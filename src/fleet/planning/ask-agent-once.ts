@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { HotcellError } from '../../core/errors.ts';
 import { collectCredentials } from '../environment/collect-credentials.ts';
 import { filterEnvironment } from '../environment/variables.ts';
 import type { FleetMachine, SiteHooks } from '../fleet-machine.ts';
@@ -13,12 +14,16 @@ import { hideFolder } from '../git/worktrees.ts';
 import { fleetPaths } from '../names.ts';
 import { readFleetConfig } from '../read-fleet-config.ts';
 import { toFleetWish, type AskedSite } from '../run/run-fleet.ts';
+import { speechOf } from '../worker/agent-call.ts';
 import { AgentRun } from '../worker/agent-run.ts';
+import { describeTool } from '../worker/agent-watch.ts';
 import { Place } from '../worker/place.ts';
 import type { AgentReply } from './ask-agent.ts';
 
 /** What an agent may write at most when it is asked for a text. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
+/** So long one answer takes. */
+const USUAL_MS = 5 * 60_000;
 /** No worker has this number. */
 const PLANNER = 9998;
 
@@ -42,7 +47,8 @@ export async function askAgentOnce(
   const git = await HostGit.open(root, machine.env);
   const paths = fleetPaths(git.root, feature);
   const { config } = await readFleetConfig(paths.config, machine.drivers);
-  const credentials = await collectCredentials(config.credentials, { ...machine, root });
+  const readCredentials = () => collectCredentials(config.credentials, { ...machine, root });
+  const credentials = await readCredentials();
   const site = await machine.openSite(config, toFleetWish(wish, config), hooks);
   hooks.onProgress(`the agent is asked in mode ${site.mode} (${site.reason})`);
   // Two questions at once must not meet.
@@ -76,15 +82,27 @@ export async function askAgentOnce(
       variables: kept,
     });
     await placeGit.settle(place.runGit);
-    const agent = new AgentRun({ paths, config, site, credentials });
-    return await agent.ask({
+    const agent = new AgentRun({ paths, config, site, readCredentials });
+    const { code, words, stdout, stderr, problem } = await agent.ask({
       place,
       prompt,
       variables: { MAHABHARATHA_FEATURE: feature },
       timeMs: config.workers.timeout_minutes * 60_000,
+      needMs: USUAL_MS,
       keptBytes: ANSWER_BYTES,
       signal,
+      listener: {
+        onOutput: () => {},
+        onEvent: (event, { turns }) => {
+          if (event.kind === 'tool')
+            hooks.onProgress(`the agent works, turn ${turns}: ${describeTool(event)}`);
+          else if (event.kind === 'retry') hooks.onProgress(event.text);
+        },
+      },
     });
+    if (problem === 'signed-out')
+      throw new HotcellError('AGENT_SIGNED_OUT', `the agent could not sign in: ${words}`);
+    return { code, stdout: speechOf(config.agent) === 'text' ? stdout : words, stderr };
   } finally {
     await placeGit.remove();
     await git.attempt(['update-ref', '-d', `refs/heads/${branch}`]);

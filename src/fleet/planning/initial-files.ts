@@ -34,7 +34,7 @@ network:
 
 credentials:
   api_key: agent # agent: it gets ANTHROPIC_API_KEY; gate: only the gate knows the key and adds it; none
-  oauth: false # true: copies of ~/.claude/.credentials.json and ~/.claude.json for the agent
+  oauth: false # true: it signs in with your CLAUDE_CODE_OAUTH_TOKEN, or the access token of ~/.claude
 
 # Variables of yours that workers get, by name or with *; most others are dropped.
 environment:

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FleetState } from '../fleet-state.ts';
 import { fleetPaths } from '../names.ts';
 import { StateStore } from '../state/state-store.ts';
+import { retryTasks } from '../retry-tasks.ts';
 import { TaskGraph } from '../task-graph.ts';
 import { Board } from './board.ts';
 import { requeueActive } from './task-changes.ts';
@@ -117,6 +118,44 @@ describe('board', () => {
       error: null,
     });
     expect(store.require().workers['0']?.tasks_completed).toBe(1);
+  });
+
+  test('[FL-03] what an agent says in place of done stays with its task until that is done', () => {
+    board.changeWorker(0, { status: 'running' });
+    board.claim(1, 0);
+    board.pause('A', 0, { commit: 'c0ffee', reason: 'half of it' });
+    expect(task('A')).toMatchObject({
+      status: 'paused',
+      said: 'half of it',
+      wip: { commit: 'c0ffee', worker_id: 0 },
+    });
+    expect(board.claim(1, 0)).toMatchObject({ task: { id: 'A' }, state: { said: 'half of it' } });
+    board.block('A', 'red or blue?', 4);
+    expect(task('A')).toMatchObject({ status: 'blocked', exit_code: 4, said: 'red or blue?' });
+    expect(retryTasks(store, { task: 'A', reset: false, answer: 'blue' })).toEqual(['A']);
+    expect(board.claim(1, 0)).toMatchObject({ state: { said: 'red or blue?', answer: 'blue' } });
+    board.complete('A', 0, { commit: 'c0ffee', files: [], foreign: [], durationMs: 1 });
+    expect(task('A')).toMatchObject({ said: null, answer: null, wip: null });
+  });
+
+  test('[FL-12] work that was put aside goes on where its commits are, also after a loss', () => {
+    for (const worker of [0, 1]) board.setAlive(worker, true);
+    board.claim(1, 0);
+    board.pause('A', 0, { commit: 'c0ffee', reason: '' });
+    board.claim(1, 0);
+    board.lose('A', 'gone');
+    expect(board.claim(1, 1)?.task.id).toBe('B');
+    expect(board.claim(1, 1)).toBeUndefined();
+    expect(board.claim(1, 0)?.task.id).toBe('A');
+  });
+
+  test('[FL-06] what agents do and cost is in the state while they work', () => {
+    board.changeWorker(0, { status: 'running' });
+    board.claim(1, 0);
+    const figures = { turns: 2, tool_calls: 1, input_tokens: 10, output_tokens: 5, cost_usd: 0.5 };
+    board.noteAgent(0, 'A', { figures, activity: 'Bash: make' });
+    expect(task('A')?.agent).toEqual(figures);
+    expect(store.require().workers['0']?.activity).toBe('Bash: make');
   });
 
   test('[FL-15] after a crash what somebody was at can be taken again', () => {

@@ -2,6 +2,7 @@ import { HotcellError } from '../../core/errors.ts';
 import type { FleetState, LevelState, TaskState, WorkerState } from '../fleet-state.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { Task, TaskGraph } from '../task-graph.ts';
+import type { AgentFigures } from '../worker/agent-watch.ts';
 import { backoffMs, type Backoff } from './backoff.ts';
 import { claimable, progressOf, type LevelProgress } from './schedule.ts';
 import { completeTask, pauseTask, toCommitFields, type Committed, type Done } from './task-changes.ts';
@@ -20,6 +21,13 @@ export interface BoardParts {
   onEvent(event: string, data: Readonly<Record<string, unknown>>): void;
 }
 
+export interface AgentNote {
+  /** Of the task, all attempts together. */
+  readonly figures: AgentFigures;
+  /** What the agent does now. */
+  readonly activity: string | null;
+}
+
 /** A task that somebody has taken. */
 export interface Claim {
   readonly task: Task;
@@ -36,6 +44,7 @@ export class Board {
   readonly #parts: BoardParts;
   readonly #alive = new Set<number>();
   #waiting: (() => void)[] = [];
+  #halted: HotcellError | undefined;
 
   constructor(parts: BoardParts) {
     this.#parts = parts;
@@ -189,14 +198,15 @@ export class Board {
   /** A person has to look at it: the agent cannot go on (3), or asks for a decision (4). */
   block(id: string, reason: string, exitCode: 3 | 4): void {
     const event = exitCode === 4 ? 'escalation' : 'task_blocked';
-    this.#changeTask(id, { status: 'blocked', error: reason, exit_code: exitCode }, event, {
+    const said = { error: reason, said: reason, answer: null };
+    this.#changeTask(id, { status: 'blocked', exit_code: exitCode, ...said }, event, {
       reason: reason.slice(0, 500),
     });
   }
 
   /** What there is so far is committed; the same worker goes on with it. */
-  pause(id: string, worker: number, commit: string): void {
-    this.settle(worker, id, (state, time) => pauseTask(state, id, { commit, worker, time }));
+  pause(id: string, worker: number, put: { readonly commit: string; readonly reason: string }): void {
+    this.settle(worker, id, (state, time) => pauseTask(state, id, { ...put, worker, time }));
   }
 
   /** Through no fault of its own. */
@@ -213,6 +223,25 @@ export class Board {
     });
     if (losses > LOSSES_FORGIVEN) this.fail(id, `${reason}, for the ${losses}. time`, 1);
     else this.requeue(id, reason);
+  }
+
+  /** Nothing can go on before a person has done something; what is under way comes to its end. */
+  halt(why: HotcellError): void {
+    this.#halted ??= why;
+    this.wake();
+  }
+
+  get halted(): HotcellError | undefined {
+    return this.#halted;
+  }
+
+  /** Now and then while an agent works, and at its end. */
+  noteAgent(worker: number, id: string, { figures, activity }: AgentNote): void {
+    this.#change((state) => {
+      const [task, at] = [state.tasks[id], state.workers[String(worker)]];
+      if (task !== undefined) task.agent = { ...figures };
+      if (at !== undefined) at.activity = activity;
+    });
   }
 
   setAlive(worker: number, isAlive: boolean): void {

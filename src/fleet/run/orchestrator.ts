@@ -131,6 +131,7 @@ export class Orchestrator {
     if (signal.aborted) return { kind: 'stopped' };
     const progress = this.#board.progress(level);
     if (progress.kind === 'complete') return undefined;
+    if (this.#board.halted !== undefined) return this.#pause(this.#board.halted);
     if (progress.kind === 'open') return this.#pause(toAbandoned(level));
     const { feature } = this.#run.paths;
     const tasks = this.#board.read().tasks;

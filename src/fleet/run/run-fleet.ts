@@ -78,7 +78,8 @@ export async function runFleet(
   // Before anything else: what a living orchestrator has must not be touched.
   using hold = takeOrchestrator(paths);
   hooks.onNote(`feature ${paths.feature}, process ${hold.record.pid}`);
-  const credentials = await requireCredentials(config, { ...machine, root: git.root }, hooks);
+  const sources = { ...machine, root: git.root };
+  const credentials = await requireCredentials(config, sources, hooks);
   const { kept, dropped } = filterEnvironment(machine.env, config);
   const saying = describeDropped(dropped);
   if (saying !== undefined) hooks.onNote(saying);
@@ -90,7 +91,8 @@ export async function runFleet(
     else await site.reclaim();
     const state = await beginState({ ...prepared, store, site, resume: order.resume });
     await ensureFeatureBranch(git, paths.feature, state.base_commit ?? 'HEAD');
-    const agent = new AgentRun({ paths, config, site, credentials });
+    const readCredentials = () => collectCredentials(config.credentials, sources);
+    const agent = new AgentRun({ paths, config, site, readCredentials });
     const orchestrator = new Orchestrator({
       ...prepared,
       site,

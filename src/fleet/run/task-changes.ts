@@ -34,6 +34,8 @@ export function completeTask(state: FleetState, id: string, done: Done & By): vo
     error: null,
     next_retry_at: null,
     wip: null,
+    said: null,
+    answer: null,
   };
   appendEvent(state, 'task_complete', { task_id: id, worker_id: done.worker, commit: done.commit });
 }
@@ -42,7 +44,7 @@ export function completeTask(state: FleetState, id: string, done: Done & By): vo
 export function pauseTask(
   state: FleetState,
   id: string,
-  { commit, worker, time }: By & Pick<Committed, 'commit'>,
+  { commit, reason, worker, time }: By & { readonly commit: string; readonly reason?: string },
 ): void {
   const before = state.tasks[id];
   state.tasks[id] = {
@@ -53,6 +55,7 @@ export function pauseTask(
     exit_code: 2,
     commit,
     wip: { commit, worker_id: worker },
+    said: reason ?? null,
     updated_at: time,
   };
   appendEvent(state, 'worker_checkpoint', { task_id: id, worker_id: worker, commit });

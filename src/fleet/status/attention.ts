@@ -57,7 +57,13 @@ function toTaskLine({ id, status, error }: TaskView, { feature, tasks }: FleetSt
     return [{ kind: 'failed', text: `${id} failed${reason(error)}`, instructions: [look, retry] }];
   if (status !== 'blocked') return [];
   return tasks[id]?.exit_code === ESCALATION
-    ? [{ kind: 'escalated', text: `${id} asks for a decision${reason(error)}`, instructions: [look, retry] }]
+    ? [
+        {
+          kind: 'escalated',
+          text: `${id} asks for a decision${reason(error)}`,
+          instructions: [look, `${retry} --answer '…'`],
+        },
+      ]
     : [{ kind: 'blocked', text: `${id} is blocked${reason(error)}`, instructions: [look, retry] }];
 }
 

@@ -27,6 +27,8 @@ export function toFinalReport(state: FleetState, graph: TaskGraph | undefined, n
       commits: new Set(
         tasks.flatMap(({ status, commit }) => (status === 'complete' && commit ? [commit] : [])),
       ).size,
+      /** What the agents have cost, as far as they said so. */
+      agent: view.agent,
       restarts: sum(view.workers.map(({ restarts }) => restarts)),
     },
     attention: view.attention,

@@ -26,6 +26,8 @@ export function toStatusJson(state: FleetState, view: StatusView): Record<string
         ? null
         : { pid: orchestrator.pid, started_at: orchestrator.started_at, host: orchestrator.host ?? null },
     progress: view.progress,
+    agent: view.agent ?? null,
+    levels_agent: Object.fromEntries(view.levels.map(({ level, agent }) => [level, agent ?? null])),
     elapsed_ms: view.elapsedMs ?? null,
     estimated_remaining_ms: view.remainingMs ?? null,
     attention: view.attention,

@@ -2,6 +2,7 @@ import { AWAKE, type FleetState, type TaskState, type TaskStatus, type WorkerSta
 import { ACTIVE } from '../run/schedule.ts';
 import type { OrchestratorRecord } from '../state/orchestrator-lock.ts';
 import type { TaskGraph } from '../task-graph.ts';
+import { addFigures, NO_FIGURES, type AgentFigures } from '../worker/agent-watch.ts';
 import { toAttention } from './attention.ts';
 import { estimateRemainingMs } from './estimate.ts';
 
@@ -40,6 +41,7 @@ export function toStatusView(seen: Seen) {
     orchestrator,
     currentLevel: state.current_level,
     progress,
+    agent: sumFigures(tasks),
     elapsedMs: began === undefined ? undefined : (ended ?? now.getTime()) - began,
     remainingMs:
       runState === 'running' ? estimateRemainingMs({ tasks, graph: seen.graph, workers }) : undefined,
@@ -89,6 +91,8 @@ function toTaskFacts(task: TaskState, now: Date) {
     retryInMs: nextRetry === undefined ? undefined : Math.max(0, nextRetry - now.getTime()),
     commit: task.commit ?? undefined,
     changedFiles: task.changed_files?.length,
+    /** What its agents have cost, if they said so. */
+    agent: task.agent,
     error: task.error ?? undefined,
   };
 }
@@ -102,6 +106,8 @@ function toWorkerView(worker: WorkerState, { state, orchestrator, now }: Seen) {
     /** As the state has it, but never alive without an orchestrator. */
     status: !isAlive && AWAKE.has(worker.status) ? 'gone' : worker.status,
     task: isAlive ? task : undefined,
+    /** What its agent does now. */
+    activity: isAlive && task !== undefined ? (worker.activity ?? undefined) : undefined,
     /** How long it has been at its task. */
     busyMs: isAlive && began !== undefined ? Math.max(0, now.getTime() - began) : undefined,
     completed: worker.tasks_completed,
@@ -127,9 +133,16 @@ function toLevelViews({ state, graph }: Seen, tasks: readonly TaskView[]) {
         status: known?.status ?? 'pending',
         mergeStatus: known?.merge_status ?? undefined,
         mergeCommit: known?.merge_commit ?? undefined,
+        agent: sumFigures(tasks.filter((task) => task.level === level)),
         ...countTasks(tasks.filter((task) => task.level === level)),
       };
     });
+}
+
+/** Undefined: no agent has said what it costs. */
+function sumFigures(tasks: readonly Pick<TaskState, 'agent'>[]): AgentFigures | undefined {
+  const known = tasks.flatMap(({ agent }) => agent ?? []);
+  return known.length === 0 ? undefined : known.reduce(addFigures, NO_FIGURES);
 }
 
 /** What the statuses come down to for somebody who watches. */

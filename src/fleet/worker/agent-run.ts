@@ -1,20 +1,23 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { requireLogin } from '../environment/agent-login.ts';
+import type { CollectedCredentials } from '../environment/collect-credentials.ts';
 import {
   encodeCredentials,
   newCredentialFolder,
   toRemoveRequest,
   withCredentials,
-  type AgentCredentials,
 } from '../environment/credentials.ts';
-import { Redactor } from '../environment/redactor.ts';
-import type { Secret } from '../environment/secret.ts';
 import { workerVariables } from '../environment/variables.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { FleetPaths } from '../names.ts';
 import { workerBranch } from '../names.ts';
 import type { Claim } from '../run/board.ts';
+import { planAgentCall } from './agent-call.ts';
+import { AgentEars } from './agent-ears.ts';
+import type { AgentFigures, AgentListener } from './agent-watch.ts';
+import type { AgentProblem } from './claude-events.ts';
 import type { Place } from './place.ts';
 import { toPrompt } from './prompt.ts';
 import type { RunOptions, RunResult } from './run-in-cell.ts';
@@ -22,11 +25,15 @@ import type { RunOptions, RunResult } from './run-in-cell.ts';
 /** Below the worktree, too. */
 const SPEC_FILES = ['requirements.md', 'design.md'];
 
+/** Of a task without an estimate. */
+const USUAL_MINUTES = 10;
+
 export interface AgentParts {
   readonly paths: FleetPaths;
   readonly config: FleetConfig;
   readonly site: Pick<FleetSite, 'toAgentProgram'>;
-  readonly credentials: AgentCredentials;
+  /** Asked before each call: logins are renewed on the host, and nowhere else. */
+  readonly readCredentials: () => Promise<CollectedCredentials>;
 }
 
 export interface AgentCall extends Claim {
@@ -36,11 +43,24 @@ export interface AgentCall extends Claim {
   readonly signal: AbortSignal;
 }
 
+/** How a call ended. */
+export interface AgentEnd extends RunResult {
+  /** What the agent said at last. */
+  readonly words: string;
+  readonly problem: AgentProblem | undefined;
+  /** Undefined of an agent that prints text. */
+  readonly figures: AgentFigures | undefined;
+}
+
 export interface Asked extends Pick<RunOptions, 'signal' | 'timeMs' | 'keptBytes'> {
+  /** So long its login has to last. */
+  readonly needMs: number;
   readonly place: Place;
   readonly prompt: string;
   readonly variables: Readonly<Record<string, string>>;
-  readonly onOutput?: (bytes: Uint8Array) => void;
+  /** What the task has cost in earlier attempts. */
+  readonly spent?: AgentFigures | undefined;
+  readonly listener: AgentListener;
 }
 
 /** How the agent is called, in whatever cell. */
@@ -52,7 +72,7 @@ export class AgentRun {
   }
 
   /** One attempt at a task. */
-  async run(call: AgentCall, onOutput: (bytes: Uint8Array) => void): Promise<RunResult> {
+  async run(call: AgentCall, listener: AgentListener): Promise<AgentEnd> {
     const { paths, config } = this.#parts;
     const { place, worker, task, attempt, state, signal } = call;
     const { feature } = paths;
@@ -61,7 +81,9 @@ export class AgentRun {
       feature,
       task,
       lastError: attempt > 1 ? (state.error ?? undefined) : undefined,
-      goesOn: state.status === 'paused',
+      goesOn: state.wip?.worker_id === worker,
+      said: state.said ?? undefined,
+      answer: state.answer ?? undefined,
       specs: await this.#readSpecs(),
     });
     const variables = workerVariables({
@@ -75,43 +97,38 @@ export class AgentRun {
       port: portOf(config, worker),
     });
     const timeMs = config.workers.timeout_minutes * 60_000;
-    return this.ask({ place, prompt, variables, signal, timeMs, onOutput });
+    const needMs = Math.min(timeMs, (task.estimate_minutes ?? USUAL_MINUTES) * 60_000);
+    return this.ask({ place, prompt, variables, signal, timeMs, needMs, spent: state.agent, listener });
   }
 
   /**
    * SECURITY: credentials are the first bytes of the agent's stdin, and its home folder, which may hold some, is removed
    * before anything else runs in the cell.
    */
-  async ask({ place, prompt, variables, onOutput, ...options }: Asked): Promise<RunResult> {
+  async ask({ place, prompt, variables, needMs, spent, listener, ...options }: Asked): Promise<AgentEnd> {
     const { agent } = this.#parts.config;
+    const credentials = await this.#parts.readCredentials();
+    requireLogin(credentials.expiresAt, needMs);
     const folder = newCredentialFolder(place.cell.workdir);
-    const words = agent.prompt === 'arg' ? [...agent.args, prompt] : agent.args;
-    const { argv, verbatim } = withCredentials(folder, [
-      this.#parts.site.toAgentProgram(agent.command),
-      ...words,
-    ]);
+    const { args, speaks } = planAgentCall(agent, prompt, spent);
+    const program = this.#parts.site.toAgentProgram(agent.command);
+    const { argv, verbatim } = withCredentials(folder, [program, ...args]);
     const task = Buffer.from(agent.prompt === 'stdin' ? prompt : '');
-    const redactor = new Redactor(this.#secrets());
+    const ears = new AgentEars(speaks, credentials.secrets, listener);
     try {
       const result = await place.run(
         { argv, env: {}, verbatim: { argv: verbatim?.argv ?? [], env: { ...variables, ...agent.env } } },
         {
           ...options,
-          input: Buffer.concat([encodeCredentials(this.#parts.credentials), task]),
-          onOutput: (_stream, bytes) => onOutput?.(redactor.push(bytes)),
+          input: Buffer.concat([encodeCredentials(credentials), task]),
+          onOutput: (stream, bytes) => ears.hear(stream, bytes),
         },
       );
-      onOutput?.(redactor.flush());
-      return { ...result, stdout: redactor.text(result.stdout), stderr: redactor.text(result.stderr) };
+      return ears.end(result);
     } finally {
       // A cell that is gone has taken the folder along.
       await place.run(toRemoveRequest(folder)).catch(() => {});
     }
-  }
-
-  #secrets(): Secret[] {
-    const { variables, files } = this.#parts.credentials;
-    return [...Object.values(variables), ...files.map(({ content }) => content)];
   }
 
   /** What was written down about the feature, as it is now on the host. */

@@ -4,7 +4,11 @@ import type { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { LogFields, WorkerLog } from '../logs/worker-log.ts';
 import type { Board } from '../run/board.ts';
 import type { Committed } from '../run/task-changes.ts';
-import type { AgentCall, AgentRun } from './agent-run.ts';
+import { boundReached, describeBound } from './agent-call.ts';
+import { AgentNotes } from './agent-notes.ts';
+import type { AgentCall, AgentEnd, AgentRun } from './agent-run.ts';
+import { NO_FIGURES } from './agent-watch.ts';
+import { readVerdict } from './agent-words.ts';
 import { toCheckpointMessage, toCommitMessage } from './commit-message.ts';
 import { foreignFiles } from './file-ownership.ts';
 import type { RunResult } from './run-in-cell.ts';
@@ -17,9 +21,11 @@ const NAMES_KEPT = 20;
 /** What came of one attempt at a task. That the cell was lost is an exception. */
 export type AttemptResult =
   | ({ readonly kind: 'done' } & Committed)
-  | { readonly kind: 'checkpoint'; readonly commit: string }
+  | { readonly kind: 'checkpoint'; readonly commit: string; readonly reason: string }
   | { readonly kind: 'blocked'; readonly code: 3 | 4; readonly reason: string }
   | { readonly kind: 'failed'; readonly code: number; readonly error: string }
+  /** Nobody can do anything before a person has signed in. */
+  | { readonly kind: 'signed-out'; readonly reason: string }
   | { readonly kind: 'over-time' }
   | { readonly kind: 'stopped' };
 
@@ -35,8 +41,10 @@ export interface Attempt extends AgentCall {
 export async function attemptTask(attempt: Attempt): Promise<AttemptResult> {
   const mark = attempt.place.mark();
   try {
-    return await perform(attempt);
+    return withRefusals(await perform(attempt), attempt.place.refusalsSince(mark));
   } catch (error) {
+    if (error instanceof HotcellError && error.code === 'AGENT_SIGNED_OUT')
+      return { kind: 'signed-out', reason: error.message };
     // What a cell has in its worktree, and offers as commits, may be anything: that is the agent's failure and not ours.
     if (error instanceof HotcellError && REFUSALS.has(error.code))
       return { kind: 'failed', code: 1, error: error.message };
@@ -55,6 +63,21 @@ export async function leavePlace(attempt: Attempt, result: AttemptResult): Promi
 }
 
 const REFUSALS_NOTED = 20;
+const REFUSALS_SAID = 5;
+/** Where agents sign in. No cell needs that: it is done on the host. */
+const LOGIN_HOSTS = /^(?:platform\.claude\.com|console\.anthropic\.com|claude\.(?:ai|com))[:\s]/;
+
+/** A failure is often the network's: whoever reads of it is to know, the next attempt, too. */
+function withRefusals(result: AttemptResult, refused: readonly string[]): AttemptResult {
+  if (result.kind !== 'failed' || refused.length === 0) return result;
+  const shown = [...new Set(refused)].slice(0, REFUSALS_SAID).join('; ');
+  if (refused.some((one) => LOGIN_HOSTS.test(one)))
+    return {
+      kind: 'signed-out',
+      reason: `the agent wanted to sign in, which no cell may (${shown}): ${result.error}`,
+    };
+  return { ...result, error: `${result.error}\nThe network refused ${shown}` };
+}
 
 /** What the programs of the task wanted of the network and did not get: people have to see it to allow it, or to wonder. */
 function noteRefusals({ task, artifacts, log }: Attempt, refused: readonly string[]): void {
@@ -86,47 +109,64 @@ export async function putAside({ place, task, artifacts, log }: Attempt): Promis
 
 /** Agent, verification, commit. */
 async function perform(attempt: Attempt): Promise<AttemptResult> {
-  const { task } = attempt;
+  const { task, board, state, config } = attempt;
+  const bound = boundReached(config.agent, state.agent ?? NO_FIGURES);
+  if (bound !== undefined) return { kind: 'blocked', code: 3, reason: bound };
   const begun = `the agent begins with ${task.id}: ${task.title}`;
   note(attempt, begun, { phase: 'execute', event: 'agent_started' });
   const started = performance.now();
-  const agent = await withOutput(attempt, 'agent', (onOutput) => attempt.agent.run(attempt, onOutput));
-  const words = lastWords(agent);
+  const agent = await callAgent(attempt);
   note(attempt, `the agent ended with ${agent.code}`, {
     phase: 'execute',
     event: 'agent_ended',
     duration_ms: Math.round(performance.now() - started),
-    data: { exit_code: agent.code },
+    data: { exit_code: agent.code, ...agent.figures },
   });
-  if (agent.reason === 'cancelled') return { kind: 'stopped' };
-  if (agent.reason === 'timeout') return { kind: 'over-time' };
-  switch (agent.code) {
-    case 0:
-      break;
-    case 2:
-      return checkpoint(attempt);
-    case 3:
-    case 4:
-      return { kind: 'blocked', code: agent.code, reason: words };
-    default:
-      return { kind: 'failed', code: 1, error: `the agent ${howItEnded(agent)}: ${words}` };
-  }
-
-  attempt.board.verifying(task.id);
+  const end = readEnd(agent, config.agent);
+  if (end === 'checkpoint') return checkpoint(attempt, agent.words);
+  if (end !== 'done') return end;
+  board.verifying(task.id);
   const problem = await verify(attempt);
   if (problem !== undefined) return problem;
   return commit(attempt);
+}
+
+async function callAgent(attempt: Attempt): Promise<AgentEnd> {
+  const { state, task } = attempt;
+  const notes = new AgentNotes({ ...attempt, task: task.id, spent: state.agent });
+  const agent = await withOutput(attempt, 'agent', (onOutput) =>
+    attempt.agent.run(attempt, { onOutput, onEvent: (event, figures) => notes.take(event, figures) }),
+  );
+  notes.end(agent.figures);
+  return agent;
+}
+
+/** What the end of the agent makes of the task: by its exit code, or by its last line. */
+function readEnd(agent: AgentEnd, config: FleetConfig['agent']): AttemptResult | 'done' | 'checkpoint' {
+  const { reason, code, words, problem } = agent;
+  if (reason === 'cancelled') return { kind: 'stopped' };
+  if (reason === 'timeout') return { kind: 'over-time' };
+  if (problem === 'signed-out')
+    return { kind: 'signed-out', reason: `the agent could not sign in: ${words}` };
+  if (problem === 'cost' || problem === 'turns')
+    return { kind: 'blocked', code: 3, reason: describeBound(config, problem) };
+  const verdict = code === 0 ? readVerdict(words) : undefined;
+  if (code === 2 || verdict?.kind === 'continue') return 'checkpoint';
+  if (code === 3 || code === 4) return { kind: 'blocked', code, reason: words };
+  if (verdict?.kind === 'blocked') return { kind: 'blocked', code: 3, reason: verdict.reason };
+  if (verdict?.kind === 'ask') return { kind: 'blocked', code: 4, reason: verdict.reason };
+  return code === 0 ? 'done' : { kind: 'failed', code: 1, error: `the agent ${howItEnded(agent)}: ${words}` };
 }
 
 function note({ artifacts, log, task }: Attempt, message: string, fields: LogFields): void {
   artifacts.record(log.info(message, { task_id: task.id, ...fields }));
 }
 
-async function withOutput(
+async function withOutput<Result>(
   { artifacts, attempt }: Attempt,
   artifact: 'agent' | 'verification',
-  run: (onOutput: (bytes: Uint8Array) => void) => Promise<RunResult>,
-): Promise<RunResult> {
+  run: (onOutput: (bytes: Uint8Array) => void) => Promise<Result>,
+): Promise<Result> {
   const output = artifacts.openOutput(artifact, `attempt ${attempt}, ${new Date().toISOString()}`);
   try {
     return await run((bytes) => output.write(bytes));
@@ -201,7 +241,7 @@ async function commit(attempt: Attempt): Promise<AttemptResult> {
 }
 
 /** The agent wants to be called again: what there is so far is kept, and must be more than there was. */
-async function checkpoint({ place, task, board }: Attempt): Promise<AttemptResult> {
+async function checkpoint({ place, task, board }: Attempt, reason: string): Promise<AttemptResult> {
   const { moved } = await place.git.commit(place.runGit, toCheckpointMessage(task), {
     allowEmpty: false,
   });
@@ -210,13 +250,13 @@ async function checkpoint({ place, task, board }: Attempt): Promise<AttemptResul
   const { commit: to } = await place.git.takeCommits(place.runGit, ({ commit: taken, files }) =>
     board.willTake(task.id, { commit: taken, files, foreign: [] }, 2),
   );
-  return { kind: 'checkpoint', commit: to };
+  return { kind: 'checkpoint', commit: to, reason };
 }
 
 function howItEnded({ reason, code }: RunResult): string {
   return reason === 'memory' ? 'was killed: out of memory' : `ended with ${code}`;
 }
 
-function lastWords({ stdout, stderr }: RunResult): string {
+function lastWords({ stdout, stderr }: Pick<RunResult, 'stdout' | 'stderr'>): string {
   return `${stdout.slice(-WORDS_KEPT)}\n${stderr.slice(-WORDS_KEPT)}`.trim().slice(-WORDS_KEPT);
 }

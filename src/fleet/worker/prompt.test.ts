@@ -40,3 +40,16 @@ test('[FL-03] what was written down comes along, shortened', () => {
   expect(prompt).toContain('## requirements.md');
   expect(prompt).toContain('[… 42000 more characters]');
 });
+
+test('[FL-03] an agent that was put aside or asked is told what it said, and what the answer is', () => {
+  const prompt = toPrompt({ ...parts, goesOn: true, said: 'red or blue?', answer: 'blue' });
+  expect(prompt).toContain('## What you said last\nred or blue?');
+  expect(prompt).toContain('## What a person answers\nblue');
+  expect(prompt).toContain('Go on from there');
+  expect(toPrompt(parts)).not.toMatch(/said last|person answers/);
+});
+
+test('[FL-03] an agent that has no exit codes is told how to end', () => {
+  for (const words of ['HOTCELL: done', 'HOTCELL: continue', 'HOTCELL: blocked', 'HOTCELL: ask'])
+    expect(toPrompt(parts)).toContain(words);
+});

@@ -1,4 +1,5 @@
 import type { Task } from '../task-graph.ts';
+import { HOW_TO_END } from './agent-words.ts';
 
 /** About two thousand tokens of what was written down about the feature. */
 const SPEC_CHARACTERS = 8000;
@@ -13,10 +14,14 @@ export interface PromptParts {
   readonly lastError: string | undefined;
   /** There are commits of an earlier attempt that was put aside. */
   readonly goesOn: boolean;
+  /** What an earlier attempt said in place of being done. */
+  readonly said?: string | undefined;
+  /** What a person has said to that. */
+  readonly answer?: string | undefined;
 }
 
 /** What the agent is asked to do. Pure text: no variable, no path of the host and no secret has a place in it. */
-export function toPrompt({ feature, task, specs, lastError, goesOn }: PromptParts): string {
+export function toPrompt({ feature, task, specs, lastError, goesOn, said, answer }: PromptParts): string {
   const parts = [
     `# Task ${task.id}: ${task.title}`,
     `You are one of several workers on the feature "${feature}". Do this task and no other.`,
@@ -34,13 +39,10 @@ export function toPrompt({ feature, task, specs, lastError, goesOn }: PromptPart
     lastError === undefined
       ? ''
       : `## The last attempt failed\n${lastError.slice(-ERROR_CHARACTERS)}\n\nMend that.`,
+    said === undefined ? '' : `## What you said last\n${said.slice(-ERROR_CHARACTERS)}`,
+    answer === undefined ? '' : `## What a person answers\n${answer}`,
     ...specs.map(({ name, text }) => `## ${name}\n${shorten(text, SPEC_CHARACTERS / specs.length)}`),
-    [
-      '## How to end',
-      'Do NOT commit: that is done for you. Exit with 0 when the task is done.',
-      'Exit with 2 to be called again with what you have so far, with 3 if you cannot go on, and with 4 if a person has to decide;',
-      'the last lines of your output say why.',
-    ].join('\n'),
+    HOW_TO_END,
   ];
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }

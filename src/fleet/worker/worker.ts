@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf, toHotcellError, type HotcellError } from '../../core/errors.ts';
+import { HotcellError, messageOf, toHotcellError } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import { TaskArtifacts } from '../logs/task-artifacts.ts';
@@ -106,7 +106,7 @@ export class Worker {
     const { worker, board, signal } = this.#parts;
     while (!signal.aborted) {
       const progress = board.progress(level);
-      if (progress.kind !== 'open') return;
+      if (progress.kind !== 'open' || board.halted !== undefined) return;
       this.lookForStop();
       if (this.#stop.signal.aborted) return this.close();
       if (this.#lost !== undefined) await this.#crash(this.#lost);
@@ -183,7 +183,7 @@ export class Worker {
         return;
       case 'checkpoint':
         board.changeWorker(worker, { status: 'checkpointing' });
-        board.pause(task.id, worker, result.commit);
+        board.pause(task.id, worker, result);
         return;
       case 'blocked':
         log.warn(`${task.id} needs a person: ${result.reason}`, {
@@ -193,6 +193,11 @@ export class Worker {
         board.block(task.id, result.reason, result.code);
         if (result.code === 4)
           noteEscalation(this.#parts.paths, { task_id: task.id, worker_id: worker, message: result.reason });
+        return;
+      case 'signed-out':
+        log.error(result.reason, { task_id: task.id, event: 'agent_signed_out' });
+        board.requeue(task.id, result.reason);
+        board.halt(new HotcellError('AGENT_SIGNED_OUT', result.reason));
         return;
       case 'failed':
         log.warn(result.error, { task_id: task.id, event: 'task_failed' });

@@ -1,0 +1,62 @@
+import type { WorkerLog } from '../logs/worker-log.ts';
+import type { Board } from '../run/board.ts';
+import { addFigures, describeTool, NO_FIGURES, type AgentFigures } from './agent-watch.ts';
+import type { AgentEvent } from './claude-events.ts';
+
+/** The state is written durably each time. */
+const STATE_EVERY_MS = 2000;
+/** Of one attempt. An agent that says more than that is not read by anybody. */
+const MOST_LINES = 5000;
+const LONGEST_TEXT = 500;
+
+interface NotesParts {
+  readonly board: Board;
+  readonly log: WorkerLog;
+  readonly worker: number;
+  readonly task: string;
+  /** What earlier attempts have cost. */
+  readonly spent: AgentFigures | undefined;
+}
+
+/** Tells what an agent does while it does it: in the log of its worker, and in the state. */
+export class AgentNotes {
+  readonly #parts: NotesParts;
+  #lines = 0;
+  #notedAt = Number.NEGATIVE_INFINITY;
+  #activity: string | null = null;
+
+  constructor(parts: NotesParts) {
+    this.#parts = parts;
+  }
+
+  take(event: AgentEvent, figures: AgentFigures): void {
+    this.#tell(event);
+    if (event.kind === 'tool') this.#activity = describeTool(event);
+    if (performance.now() - this.#notedAt < STATE_EVERY_MS) return;
+    this.#notedAt = performance.now();
+    this.#note(figures);
+  }
+
+  /** Undefined: nothing is known of what it cost. */
+  end(figures: AgentFigures | undefined): void {
+    this.#activity = null;
+    if (figures !== undefined) this.#note(figures);
+  }
+
+  #note(figures: AgentFigures): void {
+    const { board, worker, task, spent = NO_FIGURES } = this.#parts;
+    board.noteAgent(worker, task, { figures: addFigures(spent, figures), activity: this.#activity });
+  }
+
+  #tell(event: AgentEvent): void {
+    const { log, task } = this.#parts;
+    const fields = { task_id: task, phase: 'execute' } as const;
+    if (event.kind !== 'tool' && event.kind !== 'text' && event.kind !== 'retry') return;
+    if (this.#lines++ >= MOST_LINES) return;
+    if (event.kind === 'tool')
+      log.info(describeTool(event), { ...fields, event: 'agent_tool', data: { tool: event.name } });
+    else if (event.kind === 'text')
+      log.info(event.text.trim().slice(0, LONGEST_TEXT), { ...fields, event: 'agent_text' });
+    else log.warn(event.text, { ...fields, event: 'agent_retry' });
+  }
+}
