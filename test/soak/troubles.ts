@@ -15,8 +15,8 @@ const NO_CELL = ['CELL_LOST', 'CELL_START_FAILED', 'DRIVER_UNAVAILABLE'];
 const OVER = ['CELL_LOST', 'cell_lost', 'start_failed', 'SESSION_ENDED', 'SESSION_UNREACHABLE'];
 const FULL = ['DISK_FULL', 'SESSIONS_UNAVAILABLE', ...NO_CELL, ...OVER];
 
-/** A terminal that is not granted has no words at all. */
-export const UNSTORED = /output could not be stored|the terminal was closed before it opened/;
+/** A terminal that is not granted, or whose output finds no room, has no words at all. */
+export const UNSTORED = /output could not be stored|the terminal was closed before it (?:opened|showed)/;
 
 /** Failed runs of AI clients and fleets have no code, but they say who is missing. */
 const NO_ENGINE = /the engine at \S+ cannot /;
