@@ -81,7 +81,7 @@ export abstract class HostDriver<Made extends Cell> implements Driver {
       id,
       directory,
       workdir,
-      places: { workdir, guest: this.options.guest, ...own },
+      places: { workdir, guest: this.options.guest, tools: bin, ...own },
       variables: { PATH: [bin, ...PROGRAM_FOLDERS].join(':'), HOME: workdir, LANG: 'C.UTF-8' },
     };
   }

@@ -113,6 +113,46 @@ describe('the environment of workers', () => {
   });
 });
 
+describe('the environment of workers that are plain processes', () => {
+  const plain = (env: Record<string, string>, allow: string[] = [], key = 'ANTHROPIC_API_KEY') =>
+    filterEnvironment(env, { environment: { allow }, credentials: { api_key_variable: key } }, 'subprocess');
+
+  test('[FL-10] has the ways to programs and to the network that this machine has', () => {
+    const ways = {
+      http_proxy: 'http://proxy.corp:3128',
+      HTTPS_PROXY: 'http://me:secret@proxy.corp:3128',
+      NO_PROXY: 'localhost',
+      SSL_CERT_FILE: '/etc/corp.pem',
+      SSL_CERT_DIR: '/etc/certs',
+      NODE_EXTRA_CA_CERTS: '/etc/corp.pem',
+      REQUESTS_CA_BUNDLE: '/etc/corp.pem',
+      CURL_CA_BUNDLE: '/etc/corp.pem',
+      PIP_CERT: '/etc/corp.pem',
+      npm_config_registry: 'https://npm.corp/',
+    };
+    expect(plain(ways)).toEqual({ kept: ways, dropped: [] });
+    expect(filter(ways).kept).toEqual({});
+  });
+
+  test('[FL-10] has the PATH of the caller, but for what would mean the worktree', () => {
+    expect(plain({ PATH: '/home/me/.nvm/bin::.:bin:/usr/bin:' }).kept).toEqual({
+      PATH: '/home/me/.nvm/bin:/usr/bin:{tools}',
+    });
+  });
+
+  test.each(['HOME', 'LD_PRELOAD', 'NODE_OPTIONS', 'BASH_ENV', 'GIT_DIR', 'ANTHROPIC_API_KEY', 'KEY_PROXY'])(
+    '[FL-10] has no %s either, whatever is allowed',
+    (name) => {
+      expect(plain({ [name]: 'x' }, ['*', name], 'KEY_PROXY')).toEqual({ kept: {}, dropped: [name] });
+    },
+  );
+
+  test('[FL-10] has a password in a URL only where it is a proxy', () => {
+    const PIP_INDEX_URL = 'https://me:secret@pypi.corp/';
+    expect(plain({ PIP_INDEX_URL }, ['*']).dropped).toEqual(['PIP_INDEX_URL']);
+  });
+});
+
 describe('what is said of the variables that are dropped', () => {
   test('[FL-10] is a sentence with names, and with no end of them', () => {
     expect(describeDropped([])).toBeUndefined();

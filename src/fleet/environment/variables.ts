@@ -1,6 +1,8 @@
+import { isAbsolute } from 'node:path';
 import { matchesStars } from '../../lib/match-stars.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { Environment } from '../fleet-machine.ts';
+import { PLAIN_MODE, type FleetMode } from '../fleet-site.ts';
 
 /** What workers get of the caller's environment without being asked, by name or with `*`. */
 const USUAL_VARIABLES: readonly string[] = [
@@ -122,6 +124,27 @@ const BLOCKED: readonly string[] = [
   'HOTCELL_*',
 ];
 
+/**
+ * What plain processes get all the same, in capitals: programs and the network are for them as this machine has them, and
+ * no gate is between. They could read it anyway, since they are the caller.
+ */
+const PLAIN_VARIABLES: readonly string[] = [
+  'PATH',
+  '*_PROXY',
+  'NPM_CONFIG_NOPROXY',
+  'SSL_CERT_*',
+  'NODE_EXTRA_CA_CERTS',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'AWS_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+  'GIT_SSL_CAPATH',
+  'NPM_CONFIG_CAFILE',
+  'NPM_CONFIG_REGISTRY',
+  'PIP_CERT',
+  'PIP_INDEX_URL',
+];
+
 /** Credentials that reach the agent in another way, or not at all. */
 const CREDENTIALS: readonly string[] = [
   'ANTHROPIC_API_KEY',
@@ -158,6 +181,7 @@ export interface FilteredEnvironment {
 export function filterEnvironment(
   env: Environment,
   { environment: { allow }, credentials: { api_key_variable: key } }: EnvironmentWish,
+  mode: FleetMode = 'container',
 ): FilteredEnvironment {
   const kept: [string, string][] = [];
   const dropped: string[] = [];
@@ -165,13 +189,15 @@ export function filterEnvironment(
   for (const name of Object.keys(env).toSorted()) {
     const value = env[name];
     if (value === undefined) continue;
+    const isPlain = mode === PLAIN_MODE && name !== key && matchesCapitals(PLAIN_VARIABLES, name);
     const isKept =
-      isAllowed(name, allow) &&
-      !isBlocked(name, key) &&
+      (isPlain || (isAllowed(name, allow) && !matchesCapitals([...BLOCKED, ...CREDENTIALS, key], name))) &&
       canBePassed(name, value) &&
+      // A proxy with a password is of no use without it.
+      (!URL_WITH_PASSWORD.test(value) || (isPlain && matchesCapitals(['*_PROXY'], name))) &&
       characters + value.length <= MOST_CHARACTERS;
     if (isKept) {
-      kept.push([name, value]);
+      kept.push([name, isPlain && name === 'PATH' ? toPlainPath(value) : value]);
       characters += value.length;
     } else dropped.push(name);
   }
@@ -184,9 +210,14 @@ function isAllowed(name: string, allow: readonly string[]): boolean {
 }
 
 /** SECURITY: proxies, for one, are read in capitals and in small letters. */
-function isBlocked(name: string, key: string): boolean {
+function matchesCapitals(names: readonly string[], name: string): boolean {
   const capitals = name.toUpperCase();
-  return [...BLOCKED, ...CREDENTIALS, key].some((one) => matchesStars(one, capitals));
+  return names.some((one) => matchesStars(one, capitals));
+}
+
+/** What is relative would mean the worktree, which agents write to. Last the programs that come with us. */
+function toPlainPath(path: string): string {
+  return [...path.split(':').filter((folder) => isAbsolute(folder)), '{tools}'].join(':');
 }
 
 function canBePassed(name: string, value: string): boolean {
@@ -195,8 +226,7 @@ function canBePassed(name: string, value: string): boolean {
     name !== '__proto__' &&
     value.length <= LONGEST_VALUE &&
     !value.includes('\0') &&
-    value.isWellFormed() &&
-    !URL_WITH_PASSWORD.test(value)
+    value.isWellFormed()
   );
 }
 

@@ -71,7 +71,7 @@ export async function askAgentOnce(
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
   try {
-    const { kept } = filterEnvironment(machine.env, config);
+    const { kept } = filterEnvironment(machine.env, config, site.mode);
     await using place = await Place.open({
       site,
       config,

@@ -80,12 +80,12 @@ export async function runFleet(
   hooks.onNote(`feature ${paths.feature}, process ${hold.record.pid}`);
   const sources = { ...machine, root: git.root };
   const credentials = await requireCredentials(config, sources, hooks);
-  const { kept, dropped } = filterEnvironment(machine.env, config);
-  const saying = describeDropped(dropped);
-  if (saying !== undefined) hooks.onNote(saying);
   const site = await machine.openSite(config, toFleetWish(order, config), hooks);
   try {
     hooks.onNote(describeSite(site));
+    const { kept, dropped } = filterEnvironment(machine.env, config, site.mode);
+    const saying = describeDropped(dropped);
+    if (saying !== undefined) hooks.onNote(saying);
     // Whoever began may have had cells of another kind.
     if (order.resume) await machine.reclaimCells(hooks.log);
     else await site.reclaim();
