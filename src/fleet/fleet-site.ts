@@ -22,6 +22,10 @@ export interface FleetSite {
   readonly agentFolders: readonly CellFolder[];
   /** The program behind the name of the agent's command, as the cell sees it. */
   toAgentProgram(command: string): string;
+  /** Of Claude Code: what this release was tried with, and what cells have where that is known. */
+  readonly agentVersions: { readonly tried: string; readonly inCells: string | undefined };
+  /** Programs that come with us; plain processes have those of this machine first. */
+  readonly tools: readonly string[];
   /** Who the next cell's programs are on the host; undefined where they are whoever we are. */
   nextOwner(): CellOwner | undefined;
   /** Undefined where cells have the network of the host. */

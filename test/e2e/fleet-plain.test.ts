@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mahabharatha, SUBPROCESS } from '../support/fleet-command.ts';
 import { FleetRepository, toTask } from '../support/fleet-repository.ts';
+import { testThatNeeds } from '../support/needs.ts';
 
 /** Claude Code as its user has it: below the home folder. It writes down what it finds around itself. */
 const CLAUDE = `#!/bin/bash
@@ -15,6 +16,7 @@ command -v helper-of-mine >>out/A.txt
 `;
 const FLAG = '--dangerously-skip-permissions';
 const KEY = { ANTHROPIC_API_KEY: 'sk-of-nobody' };
+const rootTest = testThatNeeds(process.geteuid?.() === 0 ? undefined : 'only root is refused');
 
 let repository: FleetRepository;
 let env: Record<string, string> = {};
@@ -38,10 +40,38 @@ beforeAll(() => {
 });
 afterAll(() => repository[Symbol.dispose]());
 
+const COMMANDS = [['kurukshetra'], ['plan', 'login', 'passkeys', '--no-interactive']];
+
+test('[FL-02] plain processes without the agent are refused before anything is made', async () => {
+  for (const command of COMMANDS) {
+    const { code, stderr } = await mahabharatha(repository, [...command, ...SUBPROCESS], {
+      env: { ...KEY, PATH: '/usr/bin:/bin' },
+    });
+    expect({ code, stderr }).toMatchObject({ code: 2 });
+    expect(stderr).toContain(
+      'the agent cannot be started: there is no program claude on your PATH\n  → Install Claude Code',
+    );
+  }
+  expect(repository.hasState()).toBe(false);
+  expect(repository.git('branch', '--list', 'mahabharatha/*')).toBe('');
+});
+
+rootTest('[FL-02] as root Claude Code is refused with its flag before anything is made', async () => {
+  for (const command of COMMANDS) {
+    const { code, stderr } = await mahabharatha(repository, [...command, ...SUBPROCESS], { env });
+    expect({ code, stderr }).toMatchObject({ code: 2 });
+    expect(stderr).toContain(`Claude Code does not work as root with ${FLAG}\n  → Start it as another user`);
+    expect(stderr).toContain('IS_SANDBOX: "1"');
+  }
+  expect(repository.hasState()).toBe(false);
+  expect(repository.git('branch', '--list', 'mahabharatha/*')).toBe('');
+});
+
 test('[FL-10] plain processes have PATH, proxies and authorities of the caller', async () => {
   repository.writeConfig({ agent: { command: 'claude', args: [FLAG], env: { IS_SANDBOX: '1' } } });
   const { code, stderr } = await mahabharatha(repository, ['kurukshetra', ...SUBPROCESS], { env });
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stderr).toContain('/.local/bin/claude is of version 1.2.3; this release was tried with ');
   const seen = repository.git('show', `${repository.branch('staging')}:out/A.txt`);
   expect(seen).toContain(`PATH=${env['PATH']}:`);
   expect(seen).toContain('HTTPS_PROXY=http://proxy.corp:1\n');

@@ -8,6 +8,7 @@ import { UnusedIds } from '../../drivers/linux/unused-ids.ts';
 import { driversWith, kindOf, plainDriver, workerDrivers, type DriverName } from '../../drivers/registry.ts';
 import { networkOpener } from '../../egress/open-network.ts';
 import { AGENT_AT, findAgentFolder } from '../../fleet/agent/agent-folder.ts';
+import { pinnedAgent } from '../../fleet/agent/agent-package.ts';
 import { chooseMode, type Candidate } from '../../fleet/choose-mode.ts';
 import type { FleetConfig } from '../../fleet/fleet-config.ts';
 import type { FleetWish } from '../../fleet/fleet-machine.ts';
@@ -59,6 +60,11 @@ export async function openFleetSite(
     image: images ? WORKER_CELL_IMAGE : undefined,
     agentFolders: agent === undefined ? [] : [toAgentMount(agent.folder)],
     toAgentProgram: (command) => (command === 'claude' && agent !== undefined ? agent.bin : command),
+    agentVersions: {
+      tried: pinnedAgent(agentShelf()).version,
+      inCells: images ? (await findWorkerImage(config)).agentVersion : agent?.version,
+    },
+    tools: bundledTools().map(({ name }) => name),
     nextOwner: () => (isCells ? nextOwner(ids) : undefined),
     openNetwork: isCells
       ? networkOpener(driver.traits.confines, {

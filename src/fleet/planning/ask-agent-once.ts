@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import { collectCredentials } from '../environment/collect-credentials.ts';
-import { filterEnvironment } from '../environment/variables.ts';
+import { prepareAgent } from '../environment/prepare-agent.ts';
 import type { FleetMachine, SiteHooks } from '../fleet-machine.ts';
 import { findAuthor } from '../git/author.ts';
 import { BaseStore } from '../git/base-store.ts';
@@ -71,7 +71,8 @@ export async function askAgentOnce(
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
   try {
-    const { kept } = filterEnvironment(machine.env, config, site.mode);
+    const { variables, warnings } = await prepareAgent(machine, { site, config, root: git.root });
+    for (const warning of warnings) hooks.log.warn({}, warning);
     await using place = await Place.open({
       site,
       config,
@@ -79,7 +80,7 @@ export async function askAgentOnce(
       name: `mahabharatha-${key}`,
       owner: site.nextOwner(),
       inject: credentials.inject,
-      variables: kept,
+      variables,
     });
     await placeGit.settle(place.runGit);
     const agent = new AgentRun({ paths, config, site, readCredentials });

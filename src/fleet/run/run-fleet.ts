@@ -1,10 +1,12 @@
 import { HotcellError } from '../../core/errors.ts';
+import { isClaudeCode } from '../agent/check-agent.ts';
 import {
   collectCredentials,
   type CollectedCredentials,
   type CredentialSources,
 } from '../environment/collect-credentials.ts';
-import { describeDropped, filterEnvironment } from '../environment/variables.ts';
+import { prepareAgent } from '../environment/prepare-agent.ts';
+import { describeDropped } from '../environment/variables.ts';
 import { findFleet } from '../find-fleet.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetMachine, FleetSurroundings, FleetWish, SiteHooks } from '../fleet-machine.ts';
@@ -83,9 +85,10 @@ export async function runFleet(
   const site = await machine.openSite(config, toFleetWish(order, config), hooks);
   try {
     hooks.onNote(describeSite(site));
-    const { kept, dropped } = filterEnvironment(machine.env, config, site.mode);
+    const { variables, dropped, warnings } = await prepareAgent(machine, { site, config, root: git.root });
     const saying = describeDropped(dropped);
     if (saying !== undefined) hooks.onNote(saying);
+    for (const warning of warnings) hooks.onNote(warning);
     // Whoever began may have had cells of another kind.
     if (order.resume) await machine.reclaimCells(hooks.log);
     else await site.reclaim();
@@ -99,7 +102,7 @@ export async function runFleet(
       store,
       agent,
       credentials,
-      variables: kept,
+      variables,
       lastLevel: order.level,
       signal: order.signal,
       onEvent: (event, data) => hooks.onEvent(event, data),
@@ -132,7 +135,7 @@ async function requireCredentials(
 ): Promise<CollectedCredentials> {
   const credentials = await collectCredentials(config.credentials, sources);
   const [missing] = credentials.missing;
-  if (missing !== undefined && config.agent.command === 'claude')
+  if (missing !== undefined && isClaudeCode(config.agent))
     throw new HotcellError('INVALID_REQUEST', `the agent has no credentials: ${missing.what} is missing`, {
       hint: missing.hint,
     });
