@@ -67,11 +67,33 @@ rootTest('[FL-02] as root Claude Code is refused with its flag before anything i
   expect(repository.git('branch', '--list', 'mahabharatha/*')).toBe('');
 });
 
+test('[FL-10] only whoever wants to know everything is told what workers do not get', async () => {
+  const tasks = [toTask('B', 1)];
+  using fresh = FleetRepository.make({ tasks, config: { environment: { allow: ['MY_*'] } } });
+  const more = { env: { ...env, ELSE: '1', MY_TOKEN: 'x' } };
+  const quiet = await mahabharatha(fresh, ['kurukshetra', ...SUBPROCESS], more);
+  expect(quiet.stderr).toContain('environment.allow asks for variables that workers do not get: MY_TOKEN. ');
+  expect(quiet.stderr).not.toContain('ELSE');
+  expect(quiet.code).toBe(0);
+  const loud = await mahabharatha(fresh, ['resume', ...SUBPROCESS, '--verbose'], more);
+  expect(loud.stderr).toMatch(/^fleet: Workers do not get .*ELSE, /m);
+});
+
 test('[FL-10] plain processes have PATH, proxies and authorities of the caller', async () => {
   repository.writeConfig({ agent: { command: 'claude', args: [FLAG], env: { IS_SANDBOX: '1' } } });
   const { code, stderr } = await mahabharatha(repository, ['kurukshetra', ...SUBPROCESS], { env });
   expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
-  expect(stderr).toContain('/.local/bin/claude is of version 1.2.3; this release was tried with ');
+  const lines = stderr.trim().split('\n');
+  expect(lines.slice(0, lines.indexOf('fleet: level 1 begins'))).toEqual([
+    expect.stringMatching(/^fleet: feature demo, process \d+$/),
+    'fleet: credentials for the agent: ANTHROPIC_API_KEY from the environment',
+    expect.stringMatching(/^fleet: mode subprocess .*NO WALLS/),
+    expect.stringMatching(
+      /^fleet: .*\/.local\/bin\/claude is of version 1.2.3; this release was tried with /,
+    ),
+    'fleet: 1 task in 1 level, 5 workers',
+    'fleet: watch it with hotcell fleet status --watch, or hotcell fleet logs --follow (--feature demo)',
+  ]);
   const seen = repository.git('show', `${repository.branch('staging')}:out/A.txt`);
   expect(seen).toContain(`PATH=${env['PATH']}:`);
   expect(seen).toContain('HTTPS_PROXY=http://proxy.corp:1\n');

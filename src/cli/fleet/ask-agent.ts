@@ -3,6 +3,7 @@ import type { AgentReply } from '../../fleet/planning/ask-agent.ts';
 import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import type { CommandContext } from '../program.ts';
+import { toPrintable } from '../render/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
 import type { AgentOptions } from './agent-options.ts';
@@ -27,7 +28,7 @@ export async function askAgent(asking: Asking, prompt: string): Promise<AgentRep
   const reply = await askAgentOnce(
     fleetMachine(config),
     { root, feature, prompt, wish: options, signal: stop.signal },
-    { log, onProgress },
+    { log, onProgress, onNote: (text) => terminal.note(`fleet: ${toPrintable(text)}`) },
   );
   if (stop.exitCode() !== undefined) throw new HotcellError('CANCELLED', 'the agent was ended');
   return reply;

@@ -50,6 +50,7 @@ export async function leadFleet(
       log: makeTerminalLog(options.verbose === true ? 'debug' : 'warn', terminal),
       onProgress: (text) => progress.show(`fleet: ${toPrintable(text)}`),
       onNote: say,
+      onDetail: options.verbose === true ? say : () => {},
       onEvent: (event, data) => {
         const text = describeEvent(event, data, options.verbose === true);
         if (text !== undefined) say(text);

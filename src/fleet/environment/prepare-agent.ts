@@ -2,7 +2,7 @@ import { checkAgent } from '../agent/check-agent.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetMachine } from '../fleet-machine.ts';
 import type { FleetSite } from '../fleet-site.ts';
-import { filterEnvironment } from './variables.ts';
+import { describeUnmet, filterEnvironment } from './variables.ts';
 
 export interface PreparedAgent {
   /** Of every program of a worker. */
@@ -21,5 +21,10 @@ export async function prepareAgent(
   const { kept: variables, dropped } = filterEnvironment(env, config, site.mode);
   const { agent } = config;
   const uid = process.getuid?.() ?? 0;
-  return { variables, dropped, warnings: await checkAgent({ site, agent, variables, root, home, uid }) };
+  const remarks = await checkAgent({ site, agent, variables, root, home, uid });
+  return {
+    variables,
+    dropped,
+    warnings: [...remarks, ...describeUnmet(dropped, config.environment.allow)],
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describeDropped, filterEnvironment, workerVariables } from './variables.ts';
+import { describeDropped, describeUnmet, filterEnvironment, workerVariables } from './variables.ts';
 
 const filter = (env: Record<string, string | undefined>, allow: string[] = [], key = 'ANTHROPIC_API_KEY') =>
   filterEnvironment(env, { environment: { allow }, credentials: { api_key_variable: key } });
@@ -155,16 +155,25 @@ describe('the environment of workers that are plain processes', () => {
 
 describe('what is said of the variables that are dropped', () => {
   test('[FL-10] is a sentence with names, and with no end of them', () => {
-    expect(describeDropped([])).toBeUndefined();
-    expect(describeDropped(['PATH'])).toBe(
+    expect(describeDropped([])).toEqual([]);
+    expect(describeDropped(['PATH'])).toEqual([
       'Workers do not get 1 variable of your environment: PATH. environment.allow in the configuration lets more through.',
+    ]);
+    const [many = ''] = describeDropped(
+      Array.from({ length: 500 }, (_, index) => `V${index}${'x'.repeat(200)}`),
     );
-    const many =
-      describeDropped(Array.from({ length: 500 }, (_, index) => `V${index}${'x'.repeat(200)}`)) ?? '';
     expect(many).toContain('500 variables');
     expect(many).toContain('and 480 more');
     expect(many.length).toBeLessThan(2000);
-    expect(describeDropped(['A\u001b[31m'])).toContain('A?[31m');
+    expect(describeDropped(['A\u001b[31m'])[0]).toContain('A?[31m');
+  });
+
+  test('[FL-10] is told in any case of those that were asked for', () => {
+    const dropped = ['AWS_SECRET_ACCESS_KEY', 'HOME', 'ZED'];
+    expect(describeUnmet(dropped, ['APP_*', 'CI'])).toEqual([]);
+    expect(describeUnmet(dropped, ['AWS_*', 'HOME'])).toEqual([
+      expect.stringContaining('that workers do not get: AWS_SECRET_ACCESS_KEY, HOME. '),
+    ]);
   });
 });
 

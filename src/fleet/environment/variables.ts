@@ -233,13 +233,27 @@ function canBePassed(name: string, value: string): boolean {
 const MOST_NAMED = 20;
 const LONGEST_NAMED = 64;
 
-/** For people: a sentence, or nothing. */
-export function describeDropped(dropped: readonly string[]): string | undefined {
-  if (dropped.length === 0) return undefined;
-  const named = dropped.slice(0, MOST_NAMED).map(toPrintable).join(', ');
-  const more = dropped.length > MOST_NAMED ? ` and ${dropped.length - MOST_NAMED} more` : '';
+/** For people: a sentence, or none. */
+export function describeDropped(dropped: readonly string[]): string[] {
+  if (dropped.length === 0) return [];
   const what = dropped.length === 1 ? '1 variable' : `${dropped.length} variables`;
-  return `Workers do not get ${what} of your environment: ${named}${more}. environment.allow in the configuration lets more through.`;
+  return [
+    `Workers do not get ${what} of your environment: ${listNames(dropped)}. environment.allow in the configuration lets more through.`,
+  ];
+}
+
+/** What was asked for in vain; as above. */
+export function describeUnmet(dropped: readonly string[], allow: readonly string[]): string[] {
+  const unmet = dropped.filter((name) => allow.some((one) => matchesStars(one, name)));
+  if (unmet.length === 0) return [];
+  return [
+    `environment.allow asks for variables that workers do not get: ${listNames(unmet)}. Some are never passed, secrets only by their very name, and nothing with a password in a URL.`,
+  ];
+}
+
+function listNames(names: readonly string[]): string {
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
+  return `${names.slice(0, MOST_NAMED).map(toPrintable).join(', ')}${more}`;
 }
 
 function toPrintable(name: string): string {

@@ -13,7 +13,7 @@ import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
 import { fleetPaths } from '../names.ts';
 import { readFleetConfig } from '../read-fleet-config.ts';
-import { toFleetWish, type AskedSite } from '../run/run-fleet.ts';
+import { toFleetWish, type AskedSite, type FleetHooks } from '../run/run-fleet.ts';
 import { speechOf } from '../worker/agent-call.ts';
 import { AgentRun } from '../worker/agent-run.ts';
 import { describeTool } from '../worker/agent-watch.ts';
@@ -42,7 +42,7 @@ export interface Question {
 export async function askAgentOnce(
   machine: FleetMachine,
   { root, feature, prompt, wish, signal }: Question,
-  hooks: SiteHooks,
+  hooks: SiteHooks & Pick<FleetHooks, 'onNote'>,
 ): Promise<AgentReply> {
   const git = await HostGit.open(root, machine.env);
   const paths = fleetPaths(git.root, feature);
@@ -72,7 +72,7 @@ export async function askAgentOnce(
       : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
   try {
     const { variables, warnings } = await prepareAgent(machine, { site, config, root: git.root });
-    for (const warning of warnings) hooks.log.warn({}, warning);
+    for (const warning of warnings) hooks.onNote(warning);
     await using place = await Place.open({
       site,
       config,

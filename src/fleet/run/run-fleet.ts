@@ -21,6 +21,7 @@ import { beginState } from './begin.ts';
 import type { FleetOutcome, PreparedFleet } from './fleet-run.ts';
 import { ensureFeatureBranch } from './merge-level.ts';
 import { Orchestrator } from './orchestrator.ts';
+import { levelsOf } from './schedule.ts';
 
 /** What was asked for of the wish; the rest is up to the configuration. */
 export type AskedSite = { readonly [Name in keyof FleetWish]?: FleetWish[Name] | undefined };
@@ -39,6 +40,8 @@ export interface FleetOrder extends AskedSite {
 export interface FleetHooks extends SiteHooks {
   /** For people, before anything begins. */
   onNote(text: string): void;
+  /** For those who want to know everything. */
+  onDetail(text: string): void;
   onEvent(event: string, data: Readonly<Record<string, unknown>>): void;
 }
 
@@ -74,7 +77,7 @@ export async function runFleet(
 ): Promise<FleetResult> {
   const prepared = await prepareFleet(order, machine);
   const { git, paths, config } = prepared;
-  for (const note of [...prepared.notes, ...prepared.warnings]) hooks.onNote(note);
+  for (const note of prepared.notes) hooks.onNote(note);
   await hideFolder(paths.home);
   const store = new StateStore(paths, { onWarning: (text) => hooks.onNote(text) });
   // Before anything else: what a living orchestrator has must not be touched.
@@ -86,14 +89,17 @@ export async function runFleet(
   try {
     hooks.onNote(describeSite(site));
     const { variables, dropped, warnings } = await prepareAgent(machine, { site, config, root: git.root });
-    const saying = describeDropped(dropped);
-    if (saying !== undefined) hooks.onNote(saying);
+    for (const detail of [...prepared.warnings, ...describeDropped(dropped)]) hooks.onDetail(detail);
     for (const warning of warnings) hooks.onNote(warning);
     // Whoever began may have had cells of another kind.
     if (order.resume) await machine.reclaimCells(hooks.log);
     else await site.reclaim();
     const state = await beginState({ ...prepared, store, site, resume: order.resume });
     await ensureFeatureBranch(git, paths.feature, state.base_commit ?? 'HEAD');
+    hooks.onNote(describeWork(prepared, state));
+    hooks.onNote(
+      `watch it with hotcell fleet status --watch, or hotcell fleet logs --follow (--feature ${paths.feature})`,
+    );
     const readCredentials = () => collectCredentials(config.credentials, sources);
     const agent = new AgentRun({ paths, config, site, readCredentials });
     const orchestrator = new Orchestrator({
@@ -125,6 +131,24 @@ export function describeSite({
       ? 'NO WALLS: workers are plain processes of this machine'
       : `cells of ${driver.name}, ${runtime}`;
   return `mode ${mode} (${reason}): ${walls}`;
+}
+
+/** Remarks on the graph are told where it is made and checked; here it is enough that there are some. */
+function describeWork({ graph, warnings, workers }: PreparedFleet, { tasks }: FleetState): string {
+  const done = graph.tasks.filter(({ id }) => tasks[id]?.status === 'complete').length;
+  const parts = [
+    `${count(graph.tasks.length, 'task')} in ${count(levelsOf(graph).length, 'level')}`,
+    ...(done === 0 ? [] : [`${done} of them complete`]),
+    count(workers, 'worker'),
+    ...(warnings.length === 0
+      ? []
+      : [`${count(warnings.length, 'remark')} on the graph (hotcell fleet design --validate-only)`]),
+  ];
+  return parts.join(', ');
+}
+
+function count(number: number, what: string): string {
+  return number === 1 ? `1 ${what}` : `${number} ${what}s`;
 }
 
 /** An agent of one's own may need none: only the usual one is known to. */
