@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { ProgressLine } from './progress-line.ts';
+import { makeTerminalLog } from './terminal-log.ts';
 import { Terminal } from './terminal.ts';
 
 function make(tty: boolean): { progress: ProgressLine; terminal: Terminal; written: () => string } {
@@ -25,6 +26,20 @@ describe('on a terminal', () => {
     progress.clear();
     progress.clear();
     expect(written()).toBe(`${CLEAR}short${CLEAR}a line that is much${CLEAR}`);
+  });
+
+  test('whatever is written meanwhile stays above it', () => {
+    const { progress, terminal, written } = make(true);
+    progress.show('at work');
+    makeTerminalLog('warn', terminal).warn({ worker: 1 }, 'file not copied');
+    progress.show('at work, 2s');
+    terminal.line('data');
+    progress.clear();
+    terminal.note('the end');
+    expect(written()).toBe(
+      `${CLEAR}at work${CLEAR}hotcell: warn: file not copied worker=1\nat work` +
+        `${CLEAR}at work, 2s${CLEAR}at work, 2s${CLEAR}the end\n`,
+    );
   });
 
   test('nothing is cleared that was not shown', () => {

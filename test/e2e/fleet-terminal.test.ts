@@ -56,6 +56,20 @@ test('[FL-06] Ctrl-C ends the live table and gives the screen back', async () =>
   expect(terminal.shown().split('\u001b[?1049l')[1]).toContain('code=130');
 });
 
+test('[FL-17] plan shows how long the agent has been at work, and Ctrl-C ends it', async () => {
+  const agent = { command: 'sleep', args: ['600'] };
+  prepared.write('.mahabharatha/config.yaml', JSON.stringify({ agent }));
+  const terminal = inTerminal('plan shop passkeys --mode subprocess --no-interactive');
+  const times = (): Set<string> =>
+    new Set(terminal.shown().match(/fleet: \d+s · the agent is asked in mode subprocess/g));
+  await waitFor('the time moves', () => times().size > 1, PATIENT_MS);
+  terminal.type('\u0003');
+  await terminal.closed;
+  expect(terminal.shown()).toContain('code=130');
+  // Nothing of the line is left before what comes after it.
+  expect(terminal.shown()).toContain('\u001b[2Kmahabharatha: the agent was ended');
+});
+
 test('[FL-13] workers have colours of their own on a terminal', async () => {
   prepared.state(HALF_DONE);
   for (const worker of [0, 1]) new WorkerLog(prepared.paths(), worker).info('hello');

@@ -5,7 +5,7 @@ import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
 import { usageError } from '../exit-codes.ts';
 import { addAgentOptions, type AgentOptions } from '../fleet/agent-options.ts';
 import type { CommandContext } from '../program.ts';
-import { ProgressLine } from '../progress-line.ts';
+import { AgentProgress } from '../fleet/agent-progress.ts';
 import { toPrintable } from '../render/printable.ts';
 
 const EXAMPLES = `
@@ -98,8 +98,8 @@ async function design(planning: OpenPlanning, options: Options, context: Command
     import('../../fleet/planning/design-feature.ts'),
     import('../fleet/ask-agent.ts'),
   ]);
-  using progress = new ProgressLine(terminal);
-  const onProgress = (text: string): void => progress.show(`fleet: ${text}`);
+  using progress = new AgentProgress(terminal);
+  const onProgress = (text: string): void => progress.show(text);
   const { root, feature } = planning;
   return await designFeature({
     root,

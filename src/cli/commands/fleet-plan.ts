@@ -8,7 +8,7 @@ import { messageOf } from '../../core/errors.ts';
 import { usageError } from '../exit-codes.ts';
 import { addAgentOptions, type AgentOptions } from '../fleet/agent-options.ts';
 import type { CommandContext } from '../program.ts';
-import { ProgressLine } from '../progress-line.ts';
+import { AgentProgress } from '../fleet/agent-progress.ts';
 import type { Terminal } from '../terminal.ts';
 
 const EXAMPLES = `
@@ -61,8 +61,8 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
       const planning = openPlanning(process.cwd(), named, readFleetEnvironment().variables);
       const { root, feature } = planning;
       const { approveFeature, planFeature } = await import('../../fleet/planning/plan-feature.ts');
-      using progress = new ProgressLine(terminal);
-      const onProgress = (line: string): void => progress.show(`fleet: ${line}`);
+      using progress = new AgentProgress(terminal);
+      const onProgress = (line: string): void => progress.show(line);
       let done;
       if (options.approve === true) done = await approveFeature(root, feature);
       else {
