@@ -157,6 +157,8 @@ export const FleetState = z.looseObject({
   target_branch: z.string().nullish(),
   /** Of the graph that this run began with, relative to the repository. */
   task_graph: z.string().nullish(),
+  /** Dependencies that could not be installed: why, by command. */
+  setup_problems: z.record(z.string(), z.string()).optional(),
   finished_at: Time.nullish(),
 });
 export type FleetState = z.infer<typeof FleetState>;

@@ -33,6 +33,10 @@ export function describeEvent(
     case 'worker_ready':
     case 'worker_stopped':
       return isVerbose ? `worker ${text('worker_id')} is ${event.slice('worker_'.length)}` : undefined;
+    case 'dependencies_started':
+      return `dependencies: ${text('command')}${data['unreachable'] === undefined ? '' : `, though network.allow has no ${text('unreachable')}`}`;
+    case 'dependencies_failed':
+      return `! dependencies not installed: ${text('command')} ${inOneLine(text('problem'))}`;
     case 'merge_conflict':
       return `${text('branch')} does not merge: ${list('files')}`;
     default:
@@ -42,6 +46,11 @@ export function describeEvent(
 
 function firstLine(text: string): string {
   return text.split('\n')[0]?.slice(0, 300) ?? '';
+}
+
+/** Of several lines of a program. */
+function inOneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').slice(0, 600);
 }
 
 function toText(value: unknown): string {

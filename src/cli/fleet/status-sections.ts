@@ -121,7 +121,7 @@ export function renderCommits(tasks: readonly TaskView[]): string[] {
 
 export function renderAttention(attention: StatusView['attention'], paint: Paints): string[] {
   return attention.flatMap(({ kind, text, instructions }) => [
-    `${kind === 'stopped' || kind === 'worker' ? paint.yellow('!') : paint.red('✗')} ${oneLine(text, 400)}`,
+    `${['stopped', 'worker', 'dependencies'].includes(kind) ? paint.yellow('!') : paint.red('✗')} ${oneLine(text, 400)}`,
     ...instructions.map((line) => `    → ${oneLine(line, 400)}`),
   ]);
 }

@@ -43,6 +43,8 @@ export interface SetupPlan {
   readonly products: readonly string[];
   /** Also after its products were restored: nobody knows what else it does. */
   readonly runsAlways: boolean;
+  /** The preset of `network.allow` that it fetches from, where that is known. */
+  readonly registry?: 'npm' | 'pypi';
 }
 
 export interface PlannedSetup {
@@ -72,6 +74,7 @@ export function planSetup(wish: SetupWish, facts: SetupFacts): PlannedSetup {
             names: PIP_MANIFESTS,
             products: ['.venv'],
             runsAlways: false,
+            registry: 'pypi',
           }),
         ]
       : [];
@@ -105,7 +108,7 @@ function planNpm(facts: SetupFacts): PlannedSetup {
   const products = workspaces === undefined ? ['node_modules'] : [];
   const command = hasLock ? NPM_CI : NPM_INSTALL;
   return {
-    plans: [toPlan(facts, { command, names: NPM_MANIFESTS, products, runsAlways: false })],
+    plans: [toPlan(facts, { command, names: NPM_MANIFESTS, products, runsAlways: false, registry: 'npm' })],
     notes: [],
   };
 }

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CellOwner } from '../../core/cell.ts';
-import { HotcellError } from '../../core/errors.ts';
 import { DependencyCache } from '../environment/dependencies.ts';
 import { planSetup, readManifests, type SetupPlan } from '../environment/plan-setup.ts';
 import { copyIgnoredFiles } from '../environment/worktree-files.ts';
@@ -17,12 +16,11 @@ import { hideFolder } from '../git/worktrees.ts';
 import { featureBranch, workerBranch, workerName, workerWorktree } from '../names.ts';
 import { Place } from '../worker/place.ts';
 import type { FleetRun } from './fleet-run.ts';
+import { installDependencies } from './install-dependencies.ts';
 
 /** Of the checks: no worker has it. */
 const CHECKS = 'gates';
 const CHECKS_NUMBER = 9999;
-const SETUP_MS = 30 * 60_000;
-const WORDS_KEPT = 500;
 
 /** A place before it is opened. */
 interface Spot extends Pick<PlaceGitParts, 'worker' | 'branch' | 'worktree'> {
@@ -133,8 +131,10 @@ export class FleetPlaces {
       await this.#settle(place, key);
       if (isNew) {
         const plans = await this.#plans(worktree, git);
+        // What has failed once would fail again, and as slowly.
+        const over = new Set([...restored, ...this.#failedInstalls]);
         for (const plan of plans)
-          if (plan.runsAlways || !restored.has(plan.key)) await this.#install(place, plan, worktree);
+          if (plan.runsAlways || !over.has(plan.key)) await this.#install(place, plan, worktree);
         await mkdir(paths.cells, { recursive: true });
         await writeFile(furnished, '');
       }
@@ -209,23 +209,10 @@ export class FleetPlaces {
     }
   }
 
-  /** In the cell. */
   async #install(place: Place, plan: SetupPlan, worktree: string): Promise<void> {
-    const request = { argv: ['bash', '-c'], env: {}, verbatim: { argv: [plan.command], env: {} } } as const;
-    const { code, stderr } = await place.run(request, { timeMs: SETUP_MS, signal: this.#run.signal });
-    if (code === 0) {
+    if (await installDependencies(this.#run, place, plan))
       await (await this.#cache(undefined)).keep(plan, worktree);
-      return;
-    }
-    this.#failedInstalls.add(plan.key);
-    const words = `the set-up of the worktree ended with ${code}: ${stderr.slice(-WORDS_KEPT)}`;
-    // What was asked for by name must work; what we only guessed may be of no use here.
-    if (plan.runsAlways)
-      throw new HotcellError('CELL_START_FAILED', words, { hint: 'Mend worktree.setup_command.' });
-    this.#run.site.log.warn(
-      { command: plan.command.split('\n')[0], problem: words },
-      'dependencies not installed',
-    );
+    else this.#failedInstalls.add(plan.key);
   }
 
   /** Worktrees and private folders; branches stay. */

@@ -6,7 +6,16 @@ const ESCALATION = 4;
 
 /** Something that waits for a person, and what to do about it. */
 export interface AttentionLine {
-  readonly kind: 'error' | 'conflict' | 'gate' | 'failed' | 'blocked' | 'escalated' | 'worker' | 'stopped';
+  readonly kind:
+    | 'error'
+    | 'conflict'
+    | 'gate'
+    | 'failed'
+    | 'blocked'
+    | 'escalated'
+    | 'dependencies'
+    | 'worker'
+    | 'stopped';
   readonly text: string;
   readonly instructions: readonly string[];
 }
@@ -22,6 +31,7 @@ export function toAttention(seen: {
     ...toRunLines(state),
     ...Object.entries(state.levels).flatMap(([level, known]) => toLevelLine(level, known)),
     ...tasks.flatMap((task) => toTaskLine(task, state)),
+    ...toSetupLines(state),
     ...Object.values(state.workers).flatMap(toWorkerLine),
     ...(isAlive ? [] : toStoppedLine(state, tasks)),
   ];
@@ -42,6 +52,18 @@ function toLevelLine(level: string, known: LevelState): AttentionLine[] {
   if (status !== 'failed') return [];
   const what = details?.gate === undefined ? 'it failed' : `the check ${details.gate} did not pass`;
   return [{ kind: 'gate', text: `level ${level}: ${what}`, instructions }];
+}
+
+/** Work goes on without them, but may fail for it. */
+function toSetupLines({ setup_problems: problems = {}, finished_at: finished }: FleetState): AttentionLine[] {
+  if (finished) return [];
+  return Object.entries(problems).map(([command, problem]) => ({
+    kind: 'dependencies',
+    text: `dependencies not installed: ${command} ${shorten(problem)}`,
+    instructions: [
+      'See network.allow, and worktree.setup_command or setup: none, in .mahabharatha/config.yaml',
+    ],
+  }));
 }
 
 function toWorkerLine({ worker_id: worker, status, error }: WorkerState): AttentionLine[] {

@@ -1,0 +1,44 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect } from 'vitest';
+import { mahabharatha, OCI, SUBPROCESS } from '../support/fleet-command.ts';
+import { FleetRepository, toTask } from '../support/fleet-repository.ts';
+import { whyNoOci } from '../support/fleet-ways.ts';
+import { testThatNeeds } from '../support/needs.ts';
+
+const files = {
+  'package.json': JSON.stringify({ name: 'shop', private: true, dependencies: { 'left-pad': '1.0.0' } }),
+};
+
+/** Takes the place of npm in plain processes: in a cell it is the real one, without a network. */
+function layNpm(repository: FleetRepository): string {
+  const bin = join(repository.home, 'bin');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'npm'), '#!/bin/sh\necho "npm error no way out" >&2\nexit 1\n');
+  chmodSync(join(bin, 'npm'), 0o755);
+  return `${bin}:${process.env['PATH'] ?? ''}`;
+}
+
+describe.each([
+  { name: 'oci', args: OCI, missing: whyNoOci, before: ', though network.allow has no npm' },
+  { name: 'subprocess', args: SUBPROCESS, missing: undefined, before: '' },
+])('dependencies that cannot be installed, $name', ({ args, missing, before }) => {
+  testThatNeeds(missing)('[FL-03] are said, once, and the work goes on without them', async () => {
+    using repository = FleetRepository.make({ tasks: [toTask('A', 1), toTask('B', 1)], files });
+    const { code, stderr } = await mahabharatha(repository, ['kurukshetra', ...args, '--workers', '2'], {
+      env: { PATH: layNpm(repository) },
+    });
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stderr.split('\n').filter((line) => line.includes('dependencies'));
+    expect(lines).toEqual([
+      `fleet: dependencies: npm install --no-package-lock --no-audit --no-fund${before}`,
+      expect.stringMatching(
+        /^fleet: ! dependencies not installed: npm install .* ended with \d+: .*npm error /,
+      ),
+    ]);
+    expect(repository.events()).toContain('dependencies_failed');
+    expect(Object.values(repository.readState().setup_problems ?? {})).toEqual([
+      expect.stringContaining('npm error'),
+    ]);
+  });
+});
