@@ -38,21 +38,22 @@ export class Dialer {
 
   /** `turns`: a way out waits for its own lookups and not for those of others. */
   async dial(to: Destination, turns: Semaphore): Promise<Dialled> {
-    const resolved = await turns.run(() => this.#resolve(to.host));
+    const resolved = await turns.run(() => this.resolve(to.host));
     return 'refused' in resolved ? resolved : this.#connect(to, resolved.addresses);
   }
 
-  async #resolve(host: string): Promise<{ addresses: readonly string[] } | { refused: Refused }> {
+  /** What a name stands for, if one may go there. */
+  async resolve(host: string): Promise<{ addresses: readonly string[] } | { refused: Refused }> {
     const { guard, lookup, timeoutMs } = this.#parts;
     const addresses = await within(timeoutMs, lookup(host));
     if (addresses === undefined || addresses.length === 0) {
       return { refused: { code: 'unresolvable', reason: 'the name has no address here' } };
     }
     // SECURITY: all of them, since whoever owns the name chooses in which order they come.
-    const refused = addresses.find((address) => guard.isRefused(address));
-    if (refused === undefined) return { addresses };
-    const reason = `the name stands for ${refused}, which is not an address of the public internet`;
-    return { refused: { code: 'private_address', reason } };
+    const refused = addresses.filter((address) => guard.isRefused(address));
+    if (refused.length === 0) return { addresses };
+    const reason = `the name stands for ${refused[0]}, which is not an address of the public internet`;
+    return { refused: { code: 'private_address', reason, addresses: refused } };
   }
 
   /** SECURITY: to the addresses that were looked at; the name is not resolved again. */

@@ -1,8 +1,10 @@
 import type { Log } from '../core/log.ts';
 import { AddressGuard, type GuardOptions } from './address-guard.ts';
 import { Dialer, SYSTEM_LOOKUP, type Lookup } from './dialer.ts';
+import { AllowList } from './allow-list.ts';
 import type { Allowed } from './cell-network.ts';
 import { InjectedHeaders, type HeaderInjection } from './header-injection.ts';
+import { HTTP_PORT, TLS_PORT, parseAuthority, type Refused } from './host-name.ts';
 import { presetVariables, type PresetTable } from './presets.ts';
 import type { ProxyKey } from './proxy-key.ts';
 import { HOW_TO_ALLOW } from './refusal-reply.ts';
@@ -65,6 +67,19 @@ export class EgressGate {
     });
     this.#waysOut.add(wayOut);
     return wayOut;
+  }
+
+  /** Why a cell with this list would not get there, as far as that is known without connecting; or undefined. */
+  async whyNot(allow: readonly Allowed[], url: URL): Promise<Refused | undefined> {
+    const usualPort = url.protocol === 'http:' ? HTTP_PORT : TLS_PORT;
+    const parsed = parseAuthority(url.host, usualPort);
+    if ('refused' in parsed) return parsed.refused;
+    const { to } = parsed;
+    const list = new AllowList(allow, this.#options.presets);
+    const refused = list.check({ to, usualPort, request: undefined });
+    if (refused !== undefined) return refused;
+    const resolved = await this.#dialer.resolve(to.host);
+    return 'refused' in resolved ? resolved.refused : undefined;
   }
 
   /** What tells programs in a cell where packages are, as far as the list allows them to go there. */

@@ -10,6 +10,8 @@ export interface Destination {
 export interface Refused {
   readonly code: EgressRefusal['code'];
   readonly reason: string;
+  /** Those of the name that are why. */
+  readonly addresses?: readonly string[];
 }
 
 /** With `asked` as the program wrote it, but for passwords: only for people. */

@@ -1,6 +1,7 @@
 import type { CellFolder, CellImage, CellOwner } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import type { OpenNetwork } from '../egress/cell-network.ts';
+import type { Refused } from '../egress/host-name.ts';
 import type { Log } from '../core/log.ts';
 
 /** Workers without walls. */
@@ -30,6 +31,8 @@ export interface FleetSite {
   nextOwner(): CellOwner | undefined;
   /** Undefined where cells have the network of the host. */
   readonly openNetwork: OpenNetwork | undefined;
+  /** Why cells that may reach these hosts do not get to a URL; undefined where they have the network of the host. */
+  readonly whyNotReached: ((allow: readonly string[], url: URL) => Promise<Refused | undefined>) | undefined;
   /** Whom programs of the cell may trust, where this machine has authorities of its own. */
   readonly caBundle: Uint8Array | undefined;
   readonly log: Log;

@@ -74,6 +74,7 @@ export async function openFleetSite(
           howToAllow: HOW_TO_ALLOW,
         })
       : undefined,
+    whyNotReached: isCells ? async (allow, url) => (await gate.get()).whyNot(allow, url) : undefined,
     caBundle: isCells ? await readCaBundle() : undefined,
     log,
     reclaim: () => driver.reclaim(),

@@ -2,6 +2,8 @@ import { checkAgent } from '../agent/check-agent.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetMachine } from '../fleet-machine.ts';
 import type { FleetSite } from '../fleet-site.ts';
+import { checkBaseUrl } from './base-url.ts';
+import type { AgentCredentials } from './credentials.ts';
 import { describeUnmet, filterEnvironment } from './variables.ts';
 
 export interface PreparedAgent {
@@ -13,15 +15,26 @@ export interface PreparedAgent {
   readonly warnings: readonly string[];
 }
 
+export interface AgentPlace {
+  readonly site: FleetSite;
+  readonly config: FleetConfig;
+  readonly credentials: AgentCredentials;
+  /** Of the repository. */
+  readonly root: string;
+}
+
 /** What the agent will find where it works. Throws if it could not even begin there. */
 export async function prepareAgent(
   { env, home }: Pick<FleetMachine, 'env' | 'home'>,
-  { site, config, root }: { readonly site: FleetSite; readonly config: FleetConfig; readonly root: string },
+  { site, config, credentials, root }: AgentPlace,
 ): Promise<PreparedAgent> {
   const { kept: variables, dropped } = filterEnvironment(env, config, site.mode);
   const { agent } = config;
   const uid = process.getuid?.() ?? 0;
-  const remarks = await checkAgent({ site, agent, variables, root, home, uid });
+  const remarks = [
+    ...(await checkAgent({ site, agent, variables, root, home, uid })),
+    ...(await checkBaseUrl({ site, config, credentials, variables })),
+  ];
   return {
     variables,
     dropped,

@@ -71,7 +71,7 @@ export async function askAgentOnce(
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base, folder: join(paths.cells, key, 'cell') });
   try {
-    const { variables, warnings } = await prepareAgent(machine, { site, config, root: git.root });
+    const { variables, warnings } = await prepareAgent(machine, { site, config, credentials, root });
     for (const warning of warnings) hooks.onNote(warning);
     await using place = await Place.open({
       site,

@@ -88,7 +88,12 @@ export async function runFleet(
   const site = await machine.openSite(config, toFleetWish(order, config), hooks);
   try {
     hooks.onNote(describeSite(site));
-    const { variables, dropped, warnings } = await prepareAgent(machine, { site, config, root: git.root });
+    const { variables, dropped, warnings } = await prepareAgent(machine, {
+      site,
+      config,
+      credentials,
+      root: git.root,
+    });
     for (const detail of [...prepared.warnings, ...describeDropped(dropped)]) hooks.onDetail(detail);
     for (const warning of warnings) hooks.onNote(warning);
     // Whoever began may have had cells of another kind.
