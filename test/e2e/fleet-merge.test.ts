@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FleetCommand, SUBPROCESS, mahabharatha, type FleetEnd } from '../support/fleet-command.ts';
@@ -105,22 +105,18 @@ describe('merge', () => {
     expect(unknown.stderr).toContain('there is no branch no-such');
   });
 
-  test('[FL-05] refuses a working tree with changes, and one with files in the way', async () => {
+  test('[FL-05] refuses to change files of the user, and names them; other changes stay', async () => {
     const repository = copyOf(whole);
-    writeFileSync(join(repository.root, 'notes.txt'), 'changed\n');
+    repository.writeAll({ 'notes.txt': 'changed\n', 'out/B.txt': 'of the user, not committed\n' });
     const dirty = viewHost(repository);
     const refused = await mahabharatha(repository, ['merge']);
     expect(refused).toMatchObject({ code: 2, stdout: '' });
-    expect(refused.stderr).toContain('with changes of its own');
+    expect(refused.stderr).toContain('the merge would change files of yours: out/B.txt\n');
     expect(viewHost(repository)).toEqual(dirty);
-    repository.git('checkout', '--', 'notes.txt');
-    repository.writeAll({ 'out/B.txt': 'of the user, not committed\n' });
-    const blocked = await mahabharatha(repository, ['merge']);
-    expect(blocked.code).toBe(1);
-    expect(blocked.stderr).toContain('untracked working tree files would be overwritten');
-    expect(readFileSync(join(repository.root, 'out/B.txt'), 'utf8')).toBe('of the user, not committed\n');
-    expect(existsSync(join(repository.root, 'out/A.txt'))).toBe(false);
-    expect(repository.git('rev-parse', 'main')).toBe(dirty.main);
+    rmSync(join(repository.root, 'out/B.txt'));
+    expect(await mahabharatha(repository, ['merge'])).toMatchObject({ code: 0 });
+    expect(readFileSync(join(repository.root, 'notes.txt'), 'utf8')).toBe('changed\n');
+    expect(repository.git('status', '--porcelain')).toBe(' M notes.txt\n');
   });
 
   test('[FL-05] a conflict changes nothing, and the commands that it names resolve it', async () => {

@@ -11,7 +11,8 @@ Examples:
   hotcell fleet merge --target develop
 
 Merges mahabharatha/FEATURE/staging, the result of all levels so far, into the target. It is the only command that
-touches a branch of yours. A conflict changes nothing and is told with the commands that resolve it.`;
+touches a branch of yours. A conflict changes nothing and is told with the commands that resolve it. Where the target
+is checked out, files that you have changed stay; those that the merge would change are named, and nothing is merged.`;
 
 interface Options extends Pick<MergeOrder, 'feature' | 'target' | 'dryRun' | 'force'> {
   readonly json?: true;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { HostGit } from './host-git.ts';
@@ -171,20 +171,101 @@ describe('[FL-15] the target', () => {
     expect(existsSync(join(repository.root, 'one'))).toBe(false);
   });
 
-  test('with a conflict, with changes or with a file in the way stays as it is', async () => {
-    await branch(ONE, { 'a.txt': 'worker\n', one: '1' });
-    await repository.write({ 'a.txt': 'user\n' });
-    await expect(mergeTarget(ONE)).rejects.toMatchObject({ code: 'INVALID_REQUEST', hint: /stash/ });
-    await repository.user(['checkout', '--quiet', 'a.txt']);
-    await repository.write({ one: 'in the way' });
-    await expect(mergeTarget(ONE)).rejects.toThrow(/would be overwritten/);
-    expect(await readFile(join(repository.root, 'one'), 'utf8')).toBe('in the way');
-    expect(await readFile(join(repository.root, 'a.txt'), 'utf8')).toBe('one\n');
-    await repository.user(['clean', '-fdq']);
+  test('with a conflict stays as it is', async () => {
+    await branch(ONE, { 'a.txt': 'worker\n' });
     await branch('other', { 'a.txt': 'other\n' });
     expect(await mergeTarget('other')).toMatchObject({ kind: 'merged' });
     const at = await repository.user(['rev-parse', 'main']);
+    // Found before anything is touched, whatever else is in the way.
+    await repository.write({ 'a.txt': 'user\n' });
     expect(await mergeTarget(ONE)).toMatchObject({ kind: 'conflict', files: ['a.txt'] });
+    expect(await readFile(join(repository.root, 'a.txt'), 'utf8')).toBe('user\n');
+    await repository.user(['checkout', '--quiet', 'a.txt']);
     expect(await repository.user(['rev-parse', 'main'])).toBe(at);
+  });
+
+  test('keeps what the user has changed elsewhere, staged or not', async () => {
+    await branch(ONE, { 'a.txt': 'worker\n', 'src/c.txt': 'new\n' });
+    await repository.write({ 'src/b.txt': 'of the user\n', 'src/staged.txt': '1\n', '.env': 'KEY=1\n' });
+    await repository.user(['add', 'src/staged.txt']);
+    await repository.write({ 'src/staged.txt': '2\n', 'src/untracked.txt': '3\n' });
+    const changes = await repository.user(['status', '--porcelain']);
+    expect(await mergeTarget(ONE)).toMatchObject({ kind: 'merged' });
+    expect(await repository.user(['status', '--porcelain'])).toBe(changes);
+    const texts = ['a.txt', 'src/b.txt', 'src/c.txt', 'src/staged.txt', 'src/untracked.txt', '.env'];
+    expect(await Promise.all(texts.map((name) => readFile(join(repository.root, name), 'utf8')))).toEqual([
+      'worker\n',
+      'of the user\n',
+      'new\n',
+      '2\n',
+      '3\n',
+      'KEY=1\n',
+    ]);
+    expect(await repository.user(['show', ':src/staged.txt'])).toBe('1');
+    await repository.user(['reset', '--quiet', '--hard']);
+    await repository.user(['clean', '-fdq']);
+  });
+
+  test.each([
+    ['changed', 'a.txt', () => repository.write({ 'a.txt': 'user\n' })],
+    ['removed', 'a.txt', () => rm(join(repository.root, 'a.txt'))],
+    ['removed from the index alone', 'a.txt', () => repository.user(['rm', '--quiet', '--cached', 'a.txt'])],
+    [
+      'staged and changed back',
+      'a.txt',
+      async () => {
+        await repository.write({ 'a.txt': 'user\n' });
+        await repository.user(['add', 'a.txt']);
+        await repository.write({ 'a.txt': 'one\n' });
+      },
+    ],
+    ['untracked', 'new/one', () => repository.write({ 'new/one': 'in the way' })],
+    ['where a folder is to be', 'new', () => repository.write({ new: 'in the way' })],
+    ['ignored', '.env', () => repository.write({ '.env': 'KEY=1\n' })],
+    ['in a folder where a file is to be', 'file/deep/x', () => repository.write({ 'file/deep/x': '1' })],
+    ['ignored in such a folder', 'file/.env', () => repository.write({ 'file/.env': '1' })],
+    [
+      'a link that leads elsewhere',
+      'new',
+      () => symlink(repository.home, join(repository.root, 'new')) as Promise<unknown>,
+    ],
+  ])('a file that is %s is named and stays, and so does all else', async (_, name, prepare) => {
+    const changes = { 'a.txt': 'worker\n', 'new/one': '1', file: '1' };
+    await branch(ONE, changes);
+    await repository.user(['checkout', '--quiet', ONE]);
+    await repository.write({ '.env': 'of the worker\n' });
+    await repository.user(['add', '--force', '.env']);
+    const identity = ['-c', 'user.name=x', '-c', 'user.email=x', '-c', 'commit.gpgSign=false'];
+    await repository.user([...identity, 'commit', '--quiet', '-m', 'ignored']);
+    await repository.user(['checkout', '--quiet', 'main']);
+    await prepare();
+    const view = async (): Promise<unknown> => [
+      await repository.user(['rev-parse', 'main']),
+      await repository.user(['status', '--porcelain', '--ignored', '--untracked-files=all']),
+      await repository.user(['ls-files', '--stage']),
+      await readFile(join(repository.root, name), 'latin1').catch(
+        (error: NodeJS.ErrnoException) => error.code,
+      ),
+    ];
+    const at = await view();
+    await expect(mergeTarget(ONE)).rejects.toMatchObject({
+      code: 'INVALID_REQUEST',
+      message: `main is checked out in ${repository.root}, where the merge would change files of yours: ${name}`,
+      hint: /stash or move/,
+    });
+    expect(await view()).toEqual(at);
+    await repository.user(['reset', '--quiet', '--hard']);
+    await repository.user(['clean', '-fdqx', '-e', '.mahabharatha*']);
+    expect(await mergeTarget(ONE)).toMatchObject({ kind: 'merged' });
+  });
+
+  test('in the middle of a merge of the user stays as it is', async () => {
+    await branch(ONE, { one: '1' });
+    await branch('other', { other: '1' });
+    const merging = ['-c', 'merge.ff=true', '-c', 'user.name=x', '-c', 'user.email=x', 'merge'];
+    await repository.user([...merging, '--quiet', '--no-commit', '--no-ff', 'other']);
+    await expect(mergeTarget(ONE)).rejects.toMatchObject({ code: 'INVALID_REQUEST', hint: /--abort/ });
+    await repository.user(['merge', '--abort']);
+    expect(await mergeTarget(ONE)).toMatchObject({ kind: 'merged' });
   });
 });

@@ -1,8 +1,12 @@
 import { HotcellError } from '../../core/errors.ts';
 import { toAuthorVariables, type Author } from './author.ts';
+import { findFilesInTheWay, type Advance } from './files-in-the-way.ts';
 import { gitFailed, type HostGit, type Settings } from './host-git.ts';
 import { isAncestor, moveRef, requireCommit, toRef } from './refs.ts';
 import { findCheckout, findNames } from './worktrees.ts';
+
+/** Of those in the way; a message is no list. */
+const FILES_NAMED = 20;
 
 export interface Merge {
   /** The branch that is moved, by its name or as a whole ref. */
@@ -44,20 +48,23 @@ export interface TargetMerge extends Omit<Merge, 'ref'> {
 }
 
 /**
- * As `mergeInto`, for a branch that people work on: where it is checked out, files and index follow. They must be clean,
- * and a conflict is found before anything is touched.
+ * As `mergeInto`, for a branch that people work on: where it is checked out, files and index follow. What the user has
+ * changed stays as it is, or nothing is merged; a conflict is found before anything is touched.
  */
 export async function mergeIntoTarget(git: HostGit, { target, ...merge }: TargetMerge): Promise<Merged> {
   const checkout = await findCheckout(git, target);
   if (checkout === undefined) return mergeInto(git, { ref: target, ...merge });
-  await requireClean(git, target, checkout);
+  await requireNoMerge(git, target, checkout);
   const planned = await planMerge(git, { ref: target, ...merge });
   if (planned.kind !== 'merged') return planned;
+  await requireRoom(git, { target, checkout, from: planned.from, to: planned.commit });
+  // Git looks once more, at the moment at which it writes.
   const args = [
     'merge',
     '--ff-only',
     '--no-squash',
     '--no-autostash',
+    '--no-overwrite-ignore',
     '--no-verify-signatures',
     '--no-stat',
     '--quiet',
@@ -116,18 +123,27 @@ function toConflict(fields: readonly string[]): Merged & { kind: 'conflict' } {
   return { kind: 'conflict', files, message: messages.join('\n') };
 }
 
-async function requireClean(git: HostGit, target: string, checkout: string): Promise<void> {
-  const status = await git.run(['status', '--porcelain', '--untracked-files=no', '--ignore-submodules=all'], {
-    cwd: checkout,
-  });
+async function requireNoMerge(git: HostGit, target: string, checkout: string): Promise<void> {
   const merging = await git.attempt(['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'], { cwd: checkout });
-  if (status === '' && merging.code !== 0) return;
+  if (merging.code !== 0) return;
   throw new HotcellError(
     'INVALID_REQUEST',
-    `${target} is checked out in ${checkout}, with changes of its own`,
-    {
-      hint: 'Commit or stash them first. Nothing was merged.',
-    },
+    `${target} is checked out in ${checkout}, in the middle of a merge`,
+    { hint: 'Finish it (git commit), or give it up (git merge --abort). Nothing was merged.' },
+  );
+}
+
+async function requireRoom(
+  git: HostGit,
+  { target, ...advance }: Advance & { readonly target: string },
+): Promise<void> {
+  const files = await findFilesInTheWay(git, advance);
+  if (files.length === 0) return;
+  const more = files.length > FILES_NAMED ? ` and ${files.length - FILES_NAMED} more` : '';
+  throw new HotcellError(
+    'INVALID_REQUEST',
+    `${target} is checked out in ${advance.checkout}, where the merge would change files of yours: ${files.slice(0, FILES_NAMED).join(', ')}${more}`,
+    { hint: 'Commit, stash or move these files; others may stay. Nothing was merged.' },
   );
 }
 
