@@ -102,7 +102,7 @@ describe('cleanup', () => {
     expect(dry.stdout).toContain('branch mahabharatha/shop/worker-0 stays');
     expect(existsSync(prepared.paths().state)).toBe(true);
 
-    const done = prepared.run(['cleanup', '--json']);
+    const done = prepared.run(['cleanup', '--json', '--yes']);
     expect(done.status).toBe(0);
     expect(JSON.parse(done.stdout)).toMatchObject({ done: true, features: [{ feature: 'shop' }] });
     expect(existsSync(prepared.paths().state)).toBe(false);
@@ -113,6 +113,24 @@ describe('cleanup', () => {
     expect(prepared.git('branch', '--list', 'mahabharatha/*')).toBe('');
     expect(prepared.run(['cleanup', '--all']).stderr).toContain('nothing to clean up');
   });
+
+  test.each([{ args: [] }, { args: ['--json'] }, { args: ['--all', '--force'] }])(
+    '[FL-15] without a terminal and without --yes it changes nothing ($args)',
+    ({ args }) => {
+      layOut();
+      const view = (): unknown => [
+        prepared.git('for-each-ref'),
+        prepared.git('worktree', 'list'),
+        readFileSync(prepared.paths().state, 'utf8'),
+      ];
+      const before = view();
+      const { status, stdout, stderr } = prepared.run(['cleanup', ...args]);
+      expect({ status, stdout }).toMatchObject({ status: 2 });
+      expect(stdout + stderr).toContain('there is no terminal to ask on; nothing was done');
+      expect(stdout + stderr).toContain('Give --yes');
+      expect(view()).toEqual(before);
+    },
+  );
 
   test('[FL-15] is refused while somebody works on the feature', async () => {
     layOut();

@@ -41,7 +41,7 @@ export function addFleetCleanupCommand(fleet: Command, context: CommandContext):
     .option('--keep-branches', 'leave all branches')
     .option('--force', 'also branches with commits that are nowhere else')
     .option('--dry-run', 'say what would go, and do nothing')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'do not ask; needed where there is no terminal')
     .option('--config <file>', 'settings of hotcell, for docker.host and the like')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
