@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { PreparedFleet } from '../../test/support/prepared-fleet.ts';
 import { cleanUp, listAllFeatures, planCleanUp, type CleanUpResult, type CleanUpWish } from './clean-up.ts';
 import { HostGit } from './git/host-git.ts';
+import { mergeFleet } from './merge-fleet.ts';
 import { takeOrchestrator } from './state/orchestrator-lock.ts';
 
 const USUAL: CleanUpWish = { keepLogs: false, keepBranches: false, force: false };
@@ -54,13 +55,12 @@ const has = (path: string): boolean => existsSync(join(repository.root, path));
 test('[FL-15] everything of the feature goes; specs, configuration and commits that are nowhere else stay', async () => {
   const { lost, merged } = layOut();
   const config = readFileSync(join(repository.root, '.git/config'));
+  // All of it is in main, but for what the second worker has.
+  repository.git('update-ref', 'refs/heads/main', merged);
   const { plans, removedCells } = await run();
   expect(removedCells).toEqual(['mahabharatha-worker-0']);
-  expect(branches()).toEqual([STAGING, worker(1), 'main']);
-  expect(plans[0]?.kept.map(({ ref, commit }) => [ref, commit])).toEqual([
-    [`refs/heads/${STAGING}`, merged],
-    [`refs/heads/${worker(1)}`, lost],
-  ]);
+  expect(branches()).toEqual([worker(1), 'main']);
+  expect(plans[0]?.kept.map(({ ref, commit }) => [ref, commit])).toEqual([[`refs/heads/${worker(1)}`, lost]]);
   expect(repository.git('worktree', 'list').split('\n')).toHaveLength(1);
   expect(readdirSync(repository.root).toSorted()).toEqual(['.git', '.gsd', '.mahabharatha', 'README.md']);
   expect(readdirSync(join(repository.root, '.mahabharatha/state'))).toEqual([]);
@@ -93,8 +93,44 @@ test('[FL-15] without a target what is checked out counts, and a branch of the f
   expect(plan?.refs.map(({ ref }) => ref)).toEqual([`refs/heads/${STAGING}`, `refs/heads/${worker(0)}`]);
 });
 
+test.each([{}, { keepBranches: true }])(
+  '[FL-15] before merge, what merge needs stays: feature branch and state (%j)',
+  async (wish) => {
+    const { merged, lost } = layOut();
+    const state = readFileSync(repository.paths().state, 'utf8');
+    const { plans } = await run(wish);
+    expect(plans[0]?.kept).toContainEqual({
+      ref: `refs/heads/${STAGING}`,
+      commit: merged,
+      why: expect.stringMatching(/hotcell fleet merge .* needs the state/) as unknown,
+    });
+    expect(branches()).toEqual(expect.arrayContaining([STAGING, worker(1), 'main']));
+    expect(repository.git('rev-parse', STAGING, worker(1)).split('\n')).toEqual([merged, lost]);
+    expect(readFileSync(repository.paths().state, 'utf8')).toBe(state);
+    expect(has('.mahabharatha-worktrees')).toBe(false);
+    expect(has('.mahabharatha/cells')).toBe(false);
+    expect(has('.mahabharatha/state/shop-heartbeat-0.json')).toBe(false);
+    expect(await mergeFleet({ folder: repository.root, env: process.env, drivers: ['auto'] })).toMatchObject({
+      target: 'main',
+    });
+    await run();
+    expect(has('.mahabharatha/state/shop.json')).toBe(false);
+    expect(branches()).toEqual([worker(1), 'main']);
+  },
+);
+
+test('[FL-15] a feature branch that nobody can merge any more keeps no state', async () => {
+  const { merged } = layOut();
+  rmSync(repository.paths().state);
+  repository.write('.mahabharatha/state/shop.json.broken', '{');
+  const { plans } = await run();
+  expect(plans[0]?.kept.map(({ commit }) => commit)).toContain(merged);
+  expect(readdirSync(join(repository.root, '.mahabharatha/state'))).toEqual([]);
+});
+
 test('[FL-15] logs and branches stay when asked for', async () => {
-  layOut();
+  const { merged } = layOut();
+  repository.git('update-ref', 'refs/heads/main', merged);
   await run({ keepLogs: true, keepBranches: true });
   expect(branches()).toHaveLength(4);
   expect(has('.mahabharatha/logs/workers/worker-0.jsonl')).toBe(true);
@@ -106,7 +142,7 @@ test('[FL-15] a plan changes nothing', async () => {
   layOut();
   const before = repository.git('for-each-ref') + repository.git('worktree', 'list');
   const files = readdirSync(repository.paths().stateFolder);
-  const [plan] = await planCleanUp(git, [repository.paths()], USUAL);
+  const [plan] = await planCleanUp(git, [repository.paths()], { ...USUAL, force: true });
   expect(plan?.worktrees.map((path) => path.slice(-8))).toEqual(['worker-0', 'worker-1']);
   expect(plan?.paths).toContain(repository.paths().state);
   expect(repository.git('for-each-ref') + repository.git('worktree', 'list')).toBe(before);

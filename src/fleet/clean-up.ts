@@ -12,7 +12,7 @@ import { StateStore } from './state/state-store.ts';
 export interface CleanUpWish {
   readonly keepLogs?: boolean;
   readonly keepBranches?: boolean;
-  /** Also branches with commits that are nowhere else. */
+  /** Also branches with commits that are nowhere else, and what `merge` would need. */
   readonly force?: boolean;
 }
 
@@ -83,17 +83,19 @@ interface Planned extends CleanUpWish {
 }
 
 async function planFeature(git: HostGit, paths: FleetPaths, wish: Planned): Promise<CleanUpPlan> {
-  const { doomed, kept } =
-    wish.keepBranches === true ? { doomed: [], kept: [] } : await judgeRefs(git, paths, wish.force === true);
+  const { doomed, kept, isForMerge } = await judgeRefs(git, paths, wish.force === true);
+  const keepsBranches = wish.keepBranches === true;
   return {
     feature: paths.feature,
     worktrees: await listWorktrees(git, paths),
-    refs: doomed,
-    kept,
+    refs: keepsBranches ? [] : doomed,
+    kept: keepsBranches
+      ? kept.filter(({ ref }) => isForMerge && ref === toRef(featureBranch(paths.feature)))
+      : kept,
     paths: [
       ...(await present([paths.cells, paths.checkResults])),
       ...(wish.keepLogs === true ? [] : await listLogs(paths, wish.features)),
-      ...(await listStateFiles(paths, wish.keepLogs === true)),
+      ...(await listStateFiles(paths, { logs: wish.keepLogs === true, state: isForMerge })),
     ],
   };
 }
@@ -123,12 +125,19 @@ async function listWorktrees(git: HostGit, paths: FleetPaths): Promise<string[]>
   return [...new Set([...names.map((name) => join(paths.worktrees, name)), ...ours])].toSorted();
 }
 
+const NOWHERE_ELSE = 'it has commits that are nowhere else; --force removes it all the same';
+const NOT_MERGED =
+  'hotcell fleet merge has not carried it into your branch, and needs the state, which stays, too; --force removes both';
+
+interface JudgedRefs {
+  readonly doomed: readonly DoomedRef[];
+  readonly kept: readonly KeptRef[];
+  /** The feature branch has something for the target: `merge` will want the state, too. */
+  readonly isForMerge: boolean;
+}
+
 /** A ref goes when all its commits are in the target, or, for those of workers, in a feature branch that stays. */
-async function judgeRefs(
-  git: HostGit,
-  paths: FleetPaths,
-  force: boolean,
-): Promise<{ doomed: DoomedRef[]; kept: KeptRef[] }> {
+async function judgeRefs(git: HostGit, paths: FleetPaths, force: boolean): Promise<JudgedRefs> {
   const { feature } = paths;
   const state = new StateStore(paths).read();
   const target = await findTarget(git, feature, state?.target_branch ?? undefined);
@@ -136,9 +145,12 @@ async function judgeRefs(
   const whole = await findCommit(git, main);
   const doomed: DoomedRef[] = [];
   const kept: KeptRef[] = [];
+  let isForMerge = false;
   for (const { ref, commit } of await listRefs(git, feature)) {
     const homes = [target, ref === main ? undefined : whole].filter((home) => home !== undefined);
     const isSafe = await isIn(git, commit, homes);
+    const isUnmerged = ref === main && !isSafe && !force && state !== undefined;
+    isForMerge ||= isUnmerged;
     const checkout = await findCheckout(git, ref);
     const isElsewhere =
       checkout !== undefined &&
@@ -146,14 +158,9 @@ async function judgeRefs(
       !checkout.startsWith(`${paths.cells}/`);
     if (isElsewhere) kept.push({ ref, commit, why: `it is checked out in ${checkout}` });
     else if (isSafe || force) doomed.push({ ref, commit });
-    else
-      kept.push({
-        ref,
-        commit,
-        why: 'it has commits that are nowhere else; --force removes it all the same',
-      });
+    else kept.push({ ref, commit, why: isUnmerged ? NOT_MERGED : NOWHERE_ELSE });
   }
-  return { doomed, kept };
+  return { doomed, kept, isForMerge };
 }
 
 /** The branch that `merge` leads into, or what is checked out. One of the feature's own is no home: it may go itself. */
@@ -196,8 +203,11 @@ async function listLogs(paths: FleetPaths, cleaned: readonly FleetPaths[]): Prom
   );
 }
 
-/** The state and what stands beside it under its name; the lock that we hold comes last. */
-async function listStateFiles(paths: FleetPaths, keepLogs: boolean): Promise<string[]> {
+/** The state and what stands beside it under its name; the lock that we hold comes last. Of a state that stays so does all but heartbeats. */
+async function listStateFiles(
+  paths: FleetPaths,
+  keep: { readonly logs: boolean; readonly state: boolean },
+): Promise<string[]> {
   const { feature } = paths;
   const own = new Set(
     ['.json', '.lock', '.orchestrator.json', '.orchestrator.lock', '-events.jsonl']
@@ -211,11 +221,11 @@ async function listStateFiles(paths: FleetPaths, keepLogs: boolean): Promise<str
       .map((suffix) => `${feature}${suffix}`),
   );
   const names = (await namesIn(paths.stateFolder)).filter(
-    (name) => own.has(name) || isHeartbeat(name, feature),
+    (name) => (own.has(name) && !keep.state) || isHeartbeat(name, feature),
   );
   return names
     .map((name) => join(paths.stateFolder, name))
-    .filter((path) => !(keepLogs && path === paths.events))
+    .filter((path) => !(keep.logs && path === paths.events))
     .toSorted(
       (one, other) => Number(one === paths.orchestratorLock) - Number(other === paths.orchestratorLock),
     );

@@ -18,9 +18,9 @@ Examples:
   hotcell fleet cleanup --all --yes
 
 Removes cells, worktrees, private folders of the cells, the state, logs, and branches whose commits are all
-in the target or in the feature branch. Branches with commits that are nowhere else stay and are named;
---force removes them, too, and prints their commits. Specs in .gsd and the configuration always stay.
-A feature that somebody works on is refused.`;
+in the target or in the feature branch. Branches with commits that are nowhere else stay and are named, and as long as
+\`hotcell fleet merge\` has something to merge, so does the state that it needs; --force removes all of them and prints
+their commits. Specs in .gsd and the configuration always stay. A feature that somebody works on is refused.`;
 
 interface Options extends CleanUpWish {
   readonly feature?: string;
@@ -39,7 +39,7 @@ export function addFleetCleanupCommand(fleet: Command, context: CommandContext):
     .option('--all', 'all features of this repository')
     .option('--keep-logs', 'leave logs, artifacts of tasks and events')
     .option('--keep-branches', 'leave all branches')
-    .option('--force', 'also branches with commits that are nowhere else')
+    .option('--force', 'also branches with commits that are nowhere else, and what merge would need')
     .option('--dry-run', 'say what would go, and do nothing')
     .option('-y, --yes', 'do not ask; needed where there is no terminal')
     .option('--config <file>', 'settings of hotcell, for docker.host and the like')
