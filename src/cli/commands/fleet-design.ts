@@ -4,6 +4,7 @@ import type { DesignedFeature } from '../../fleet/planning/design-feature.ts';
 import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
 import { usageError } from '../exit-codes.ts';
 import { addAgentOptions, type AgentOptions } from '../fleet/agent-options.ts';
+import { oneLine } from '../fleet/one-line.ts';
 import type { CommandContext } from '../program.ts';
 import { AgentProgress } from '../fleet/agent-progress.ts';
 import { toPrintable } from '../render/printable.ts';
@@ -20,6 +21,8 @@ that is not valid is not taken: the agent is told all that is wrong and asked ag
 last is kept beside it as task-graph.rejected.json. Next: \`hotcell fleet run --dry-run\`.
 
 Exit codes: 0 there is a valid graph, 1 there is none, 2 usage.`;
+
+const LONGEST_PROBLEM = 300;
 
 interface Options extends AgentOptions {
   readonly feature?: string;
@@ -109,6 +112,11 @@ async function design(planning: OpenPlanning, options: Options, context: Command
     ask: (prompt) => askAgent({ planning, options, terminal, outcome, onProgress }, prompt),
     force: options.force === true,
     onProgress,
+    // They stay to be read while the agent is asked again.
+    onProblem: (text) => {
+      progress.clear();
+      terminal.note(`fleet:   ${oneLine(text, LONGEST_PROBLEM)}`);
+    },
   });
 }
 

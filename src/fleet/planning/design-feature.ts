@@ -14,6 +14,8 @@ import { requireApproved } from './plan-feature.ts';
 
 const MOST_ROUNDS = 3;
 const MOST_ANSWER = 4 * 1024 ** 2;
+/** Of one answer; the agent gets all of them. */
+const PROBLEMS_TOLD = 5;
 const REJECTED = 'task-graph.rejected.json';
 
 export interface Designing extends Omit<DesignQuestion, 'requirements'> {
@@ -21,6 +23,8 @@ export interface Designing extends Omit<DesignQuestion, 'requirements'> {
   readonly ask: AskAgent;
   readonly force: boolean;
   readonly onProgress: (text: string) => void;
+  /** What is wrong with an answer. SECURITY: it holds words of the agent. */
+  readonly onProblem: (text: string) => void;
 }
 
 export interface DesignedFeature extends ReadGraph {
@@ -30,7 +34,7 @@ export interface DesignedFeature extends ReadGraph {
 
 /** Cuts approved requirements into tasks. An agent that gets it wrong is told everything that is, and may try again. */
 export async function designFeature(designing: Designing): Promise<DesignedFeature> {
-  const { root, feature, ask, onProgress } = designing;
+  const { root, feature, ask, onProgress, onProblem } = designing;
   const requirements = await requireApproved(root, feature);
   const { specs } = fleetPaths(root, feature);
   const path = join(specs, GRAPH_FILE);
@@ -55,6 +59,8 @@ export async function designFeature(designing: Designing): Promise<DesignedFeatu
         `the agent made no valid graph in ${round} rounds; its last answer is in ${where}, and ${toProblemText(problems)}`,
       );
     }
+    for (const problem of problems.slice(0, PROBLEMS_TOLD)) onProblem(problem);
+    if (problems.length > PROBLEMS_TOLD) onProblem(`and ${problems.length - PROBLEMS_TOLD} more`);
     prompt = toMendPrompt(first, answer, problems);
   }
 }

@@ -207,6 +207,7 @@ const graph = (...tasks: readonly object[]): string => JSON.stringify({ feature:
 
 describe('design', () => {
   const progress: string[] = [];
+  const told: string[] = [];
   const design = (ask: AskAgent, more: Partial<Designing> = {}) =>
     designFeature({
       root,
@@ -216,12 +217,14 @@ describe('design', () => {
       ask,
       force: false,
       onProgress: (text) => void progress.push(text),
+      onProblem: (text) => void told.push(text),
       ...more,
     });
   beforeEach(() => {
     mkdirSync(join(root, SPECS), { recursive: true });
     writeFileSync(join(root, SPECS, 'requirements.md'), '# Requirements\n\nStatus: APPROVED\n\nPasskeys!\n');
     progress.length = 0;
+    told.length = 0;
   });
 
   test('[FL-17] approved requirements become a graph; the agent knows them, the files and the schema', async () => {
@@ -263,6 +266,19 @@ describe('design', () => {
     expect(prompts()[1]).toContain('Passkeys!');
     expect(prompts()[2]).toContain('- tasks[1] (B).estimate_minutes: 31 is more than 30; split the task');
     expect(readdirSync(join(root, SPECS)).toSorted()).toEqual(['requirements.md', 'task-graph.json']);
+  });
+
+  test('[FL-17] whoever waits is told the first problems of an answer, and how many there are', async () => {
+    const tasks = ['T', 'U', 'V', 'W', 'X', 'Y', 'Z'].map((id) => task(id, { dependencies: ['no\nsuch'] }));
+    await design(scriptAgent('no', graph(...tasks), graph(task('A'))));
+    expect(progress.filter((text) => text.includes('problem'))).toEqual([
+      'the answer has 1 problem',
+      'the answer has 7 problems',
+    ]);
+    expect(told).toHaveLength(7);
+    expect(told[0]).toBe('the answer has no JSON object');
+    expect(told[1]).toContain('tasks[0] (T).dependencies[0]');
+    expect(told[6]).toBe('and 2 more');
   });
 
   test('[FL-17] what is invalid to the end is kept beside, and is no graph', async () => {
