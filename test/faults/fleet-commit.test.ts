@@ -104,6 +104,7 @@ async function runWith(moment: Moment | undefined): Promise<number> {
       log: SILENT_LOG,
       onProgress: () => {},
       onNote: () => {},
+      onDetail: () => {},
       onEvent: (event, data) => events.push(`${event} ${JSON.stringify(data)}`),
     },
   );

@@ -141,6 +141,9 @@ describe.concurrent('a level that does not end by itself', { timeout: 240_000 },
       expect(code).toBe(1);
       expect(stderr).toContain('check style did not pass after level 1 (fail): no style');
       expect(stderr).toContain(repository.branch('staging'));
+      expect(stderr).toMatch(/^fleet: ✗ check advice did not pass \(\d+s\), which is not required$/m);
+      expect(stderr).toMatch(/^fleet: ✗ check style did not pass \(\d+s\)$/m);
+      expect(stderr).toMatch(/^fleet: - check last was skipped$/m);
       const results = (level: number): Record<string, unknown> => {
         const folder = join(repository.root, '.mahabharatha/artifacts/demo', `level-${level}`);
         return Object.fromEntries(
@@ -166,6 +169,11 @@ describe.concurrent('a level that does not end by itself', { timeout: 240_000 },
       expect({ code: end.code, stderr: end.code === 0 ? '' : end.stderr }).toEqual({ code: 0, stderr: '' });
       expect(results(2)).toEqual({ 'advice.json': 'fail', 'style.json': 'pass', 'last.json': 'pass' });
       expect(repository.countCommits()).toEqual({ A: 1, B: 1 });
+      expect(end.stderr.match(/^fleet: ✓ check (style|last) passed \(\d+s\)$/gm)).toHaveLength(4);
+      const { stdout } = await mahabharatha(repository, ['logs', '--event', 'gate_pass']);
+      expect(stdout.match(/ checks {4}info {2}verify check (style|last): pass \(\d+ ms\)$/gm)).toHaveLength(
+        4,
+      );
       expect(repository.git('branch', '--list', '*gates*')).toBe('');
       await untilNothingIsLeft(repository, [first, second]);
     },

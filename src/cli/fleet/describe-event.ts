@@ -1,3 +1,5 @@
+import { toDurationText } from './duration-text.ts';
+
 /** What an event of the state means to whoever watches; undefined for what is of no interest to them. */
 export function describeEvent(
   event: string,
@@ -37,11 +39,34 @@ export function describeEvent(
       return `dependencies: ${text('command')}${data['unreachable'] === undefined ? '' : `, though network.allow has no ${text('unreachable')}`}`;
     case 'dependencies_failed':
       return `! dependencies not installed: ${text('command')} ${inOneLine(text('problem'))}`;
+    case 'gate_pass':
+    case 'gate_fail':
+    case 'gate_timeout':
+    case 'gate_error':
+    case 'gate_skip':
+      return describeCheck(event, data);
     case 'merge_conflict':
       return `${text('branch')} does not merge: ${list('files')}`;
     default:
       return isVerbose ? `${event} ${JSON.stringify(data)}` : undefined;
   }
+}
+
+const CHECK_ENDS: Readonly<Record<string, readonly [sign: string, words: string]>> = {
+  gate_pass: ['✓', 'passed'],
+  gate_fail: ['✗', 'did not pass'],
+  gate_timeout: ['✗', 'was ended after its time'],
+  gate_error: ['✗', 'could not be run'],
+  gate_skip: ['-', 'was skipped'],
+};
+
+/** With the time that it took, if it ran. */
+function describeCheck(event: string, data: Readonly<Record<string, unknown>>): string {
+  const [sign, words] = CHECK_ENDS[event] ?? ['', event];
+  const { duration_ms: ms, required } = data;
+  const took = typeof ms === 'number' && event !== 'gate_skip' ? ` (${toDurationText(ms)})` : '';
+  const excuse = event === 'gate_pass' || required !== false ? '' : ', which is not required';
+  return `${sign} check ${toText(data['gate'])} ${words}${took}${excuse}`;
 }
 
 function firstLine(text: string): string {

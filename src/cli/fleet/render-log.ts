@@ -20,7 +20,8 @@ export function renderLogLine(line: LogLine, terminal: Terminal): string {
   const { paint } = terminal;
   const worker = Number(line.worker_id ?? NaN);
   const colour = COLOURS[worker % COLOURS.length];
-  const name = oneLine(`worker ${line.worker_id ?? '?'}`).padEnd(9);
+  const who = typeof line.worker_id === 'string' ? line.worker_id : `worker ${line.worker_id ?? '?'}`;
+  const name = oneLine(who).padEnd(9);
   const shownName = colour === undefined ? name : styleText(colour, name, { stream: terminal.stdout });
   const level = oneLine(line.level.toLowerCase()).padEnd(5);
   const place = [line.task_id, line.phase].flatMap((part) => (part ? [oneLine(part)] : [])).join(' ');

@@ -17,6 +17,8 @@ export interface LogFields {
 }
 
 interface Options {
+  /** Instead of the number, for what is no worker. */
+  readonly name?: string;
   /** Lines below it are not written. */
   readonly level?: LogLevel;
   /** A file that has become larger becomes `.jsonl.1`. */
@@ -32,7 +34,7 @@ interface Options {
 export class WorkerLog {
   readonly file: string;
   readonly #feature: string;
-  readonly #worker: number;
+  readonly #worker: number | string;
   readonly #level: LogLevel;
   readonly #maxBytes: number;
   readonly #now: () => Date;
@@ -40,7 +42,7 @@ export class WorkerLog {
   constructor(paths: FleetPaths, worker: number, options: Options = {}) {
     this.file = workerLogFile(paths, worker);
     this.#feature = paths.feature;
-    this.#worker = worker;
+    this.#worker = options.name ?? worker;
     this.#level = options.level ?? 'info';
     this.#maxBytes = options.maxBytes ?? USUAL_MAX_BYTES;
     this.#now = options.now ?? (() => new Date());

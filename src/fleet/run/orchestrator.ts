@@ -7,9 +7,9 @@ import { featureBranch, workerBranch } from '../names.ts';
 import { Worker } from '../worker/worker.ts';
 import { Board } from './board.ts';
 import type { FleetOutcome, FleetRun } from './fleet-run.ts';
-import { runChecks } from './checks.ts';
+import { runChecks, type CheckResult } from './checks.ts';
 import { mergeLevel } from './merge-level.ts';
-import { FleetPlaces } from './places.ts';
+import { CHECKS_NUMBER, FleetPlaces } from './places.ts';
 import { findTaken } from './recover.ts';
 import { levelsOf } from './schedule.ts';
 
@@ -92,15 +92,14 @@ export class Orchestrator {
   }
 
   async #openWorkers(): Promise<void> {
-    const { workers: count, git, paths, config, signal } = this.#run;
-    const options = { level: config.logging.level, maxBytes: config.logging.max_log_size_mb * 1024 ** 2 };
+    const { workers: count, git, paths, signal } = this.#run;
     this.#workers = Array.from({ length: count }, (_, worker) => {
       const branch = workerBranch(paths.feature, worker);
       return new Worker({
         ...this.#run,
         worker,
         board: this.#board,
-        log: new WorkerLog(paths, worker, options),
+        log: this.#openLog(worker),
         openPlace: () => this.#places.openWorker(worker),
         findTaken: (task) => findTaken(git, paths.feature, task, this.#board.read().tasks[task]),
         canMoveTo: (commit) => isAncestor(git, branch, commit),
@@ -110,6 +109,12 @@ export class Orchestrator {
     if (isOpen.some(Boolean) || signal.aborted) return;
     const problems = Object.values(this.#board.read().workers).map(({ error }) => error ?? '');
     throw new HotcellError('CELL_START_FAILED', `no worker could be started: ${problems[0] ?? ''}`);
+  }
+
+  #openLog(worker: number, name?: string): WorkerLog {
+    const { level, max_log_size_mb: megabytes } = this.#run.config.logging;
+    const options = { level, maxBytes: megabytes * 1024 ** 2, ...(name === undefined ? {} : { name }) };
+    return new WorkerLog(this.#run.paths, worker, options);
   }
 
   /** Undefined: every task of the level is complete. */
@@ -194,8 +199,7 @@ export class Orchestrator {
       commit,
       signal,
       openPlace: () => this.#places.openChecks(commit),
-      onResult: ({ check, result, durationMs }) =>
-        this.#run.store.note(`gate_${result}`, { level, gate: check, duration_ms: durationMs }),
+      onResult: (result) => this.#noteCheck(level, result),
     });
     await this.#places.closeChecks();
     if (signal.aborted) return { kind: 'stopped' };
@@ -231,6 +235,16 @@ export class Orchestrator {
         },
       ),
     );
+  }
+
+  #noteCheck(level: number, { check, result, required, durationMs }: CheckResult): void {
+    const event = `gate_${result}`;
+    const data = { level, gate: check, required, duration_ms: durationMs };
+    this.#run.store.note(event, data);
+    this.#run.onEvent(event, data);
+    const weight = result === 'pass' || result === 'skip' ? 'info' : required ? 'error' : 'warn';
+    const facts = { phase: 'verify', event, duration_ms: durationMs, data: { level, gate: check } } as const;
+    this.#openLog(CHECKS_NUMBER, 'checks').write(weight, `check ${check}: ${result}`, facts);
   }
 
   #pause(error: HotcellError): FleetOutcome {

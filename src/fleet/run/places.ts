@@ -20,7 +20,7 @@ import { installDependencies } from './install-dependencies.ts';
 
 /** Of the checks: no worker has it. */
 const CHECKS = 'gates';
-const CHECKS_NUMBER = 9999;
+export const CHECKS_NUMBER = 9999;
 
 /** A place before it is opened. */
 interface Spot extends Pick<PlaceGitParts, 'worker' | 'branch' | 'worktree'> {
