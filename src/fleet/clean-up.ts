@@ -4,8 +4,8 @@ import { removeTree } from './git/hostile-tree.ts';
 import { lineOf, splitNul, type HostGit } from './git/host-git.ts';
 import { findCommit, isAncestor, toRef } from './git/refs.ts';
 import { findCheckout, removeWorktree } from './git/worktrees.ts';
-import { featureBranch, requireFeatureName, taskFolder, type FleetPaths } from './names.ts';
-import { listFeatures } from './state/features.ts';
+import { featureBranch, taskFolder, type FleetPaths } from './names.ts';
+import { isFeatureName, listFeatures } from './state/features.ts';
 import { requireNoOrchestrator, takeOrchestrator } from './state/orchestrator-lock.ts';
 import { StateStore } from './state/state-store.ts';
 
@@ -261,12 +261,4 @@ async function removeIfEmpty(folder: string): Promise<void> {
   if (names.some((name) => name !== '.gitignore')) return;
   await unlink(join(folder, '.gitignore')).catch(() => {});
   await rmdir(folder).catch(() => {});
-}
-
-function isFeatureName(name: string): boolean {
-  try {
-    return requireFeatureName(name) === name;
-  } catch {
-    return false;
-  }
 }

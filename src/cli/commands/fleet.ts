@@ -28,7 +28,7 @@ From an idea to a merged feature, in a git repository:
   hotcell fleet merge                          carry the result into your branch
 
 Also as \`mahabharatha …\`, and run as \`kurukshetra\`. Every command explains itself with --help.
-The feature is that of --feature, of MAHABHARATHA_FEATURE, or the one that was planned last.`;
+The feature is that of --feature, of MAHABHARATHA_FEATURE, the one that was planned last, or the only one there is.`;
 
 /** `hotcell fleet …`, also `mahabharatha …`: agents that work on one repository in parallel. */
 export function addFleetCommands(parent: Command, context: CommandContext): void {

@@ -34,6 +34,29 @@ test('[FL-15] named, variable, current, newest: in this order', () => {
   expect(findFeature(root, { named: 'mail', variable: 'blog' })).toBe('mail');
 });
 
+test.each(['.gsd/specs/shop', '.gsd/tasks/shop', '.gsd/tasks', '.'])(
+  '[FL-15] a single task graph needs no name, in %s; of two none is taken',
+  (folder) => {
+    mkdirSync(join(root, folder), { recursive: true });
+    writeFileSync(join(root, folder, 'task-graph.json'), '{"feature": "shop", "tasks": []}');
+    // Of these none has a graph, and the last is no name.
+    for (const name of ['idea', 'folder/task-graph.json', 'x.lock'])
+      mkdirSync(join(root, '.gsd/specs', name), { recursive: true });
+    writeFileSync(join(root, '.gsd/specs/x.lock/task-graph.json'), '{}');
+    expect(findFeature(root, {})).toBe('shop');
+    mkdirSync(join(root, '.gsd/specs/blog'));
+    writeFileSync(join(root, '.gsd/specs/blog/task-graph.json'), '{}');
+    expect(() => findFeature(root, {})).toThrow(
+      expect.objectContaining({
+        code: 'FLEET_UNKNOWN',
+        hint: 'Name one with --feature: there are task graphs of blog, shop.',
+      }),
+    );
+    writeState('mail', 1000);
+    expect(findFeature(root, {})).toBe('mail');
+  },
+);
+
 test('[FL-15] none is an error that says what to do', () => {
   expect(() => findFeature(root, {})).toThrow(expect.objectContaining({ code: 'FLEET_UNKNOWN' }));
 });
