@@ -79,6 +79,18 @@ describe('status', () => {
     expect(await once(child, 'exit')).toEqual([130, null]);
   });
 
+  test('[FL-06] --watch waits for the state and for somebody who leads, and says so once', async () => {
+    const { child, text, notes } = prepared.watch(['status', '--watch', '-f', 'shop', '--interval', '0.1']);
+    await waitFor('the note', () => notes() === 'fleet: waits for a run of shop to begin\n');
+    prepared.state(HALF_DONE);
+    await waitFor('the first look', () => text().includes('1 of 3 tasks'));
+    const holder = await prepared.hold();
+    await waitFor('the beginning', () => /^\d\d:\d\d:\d\d the fleet is running$/m.test(text()));
+    holder.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([1, null]);
+    expect(notes()).toBe('fleet: waits for a run of shop to begin\n');
+  });
+
   test('[FL-06] without a state, and outside of a repository, it says what to do', () => {
     expect(prepared.run(['status'])).toMatchObject({ status: 1, stdout: '' });
     expect(prepared.run(['status', '-f', 'shop']).stderr).toContain('hotcell fleet run --feature shop');

@@ -47,9 +47,10 @@ test('[FL-06] status --watch is a live table that is drawn in place, and gives t
   expect(terminal.shown()).not.toContain('\u001b[2J');
 });
 
-test('[FL-06] Ctrl-C ends the live table and gives the screen back', async () => {
+test('[FL-06] Ctrl-C ends the live table, also one that waits, and gives the screen back', async () => {
+  const terminal = inTerminal('status --watch --feature shop');
+  await terminal.sees('waits for a run of shop to begin');
   prepared.state(HALF_DONE);
-  const terminal = inTerminal('status --watch');
   await terminal.sees('1 of 3 tasks');
   terminal.type('\u0003');
   await terminal.closed;

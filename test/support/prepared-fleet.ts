@@ -80,11 +80,11 @@ export class PreparedFleet implements AsyncDisposable {
     };
   }
 
-  #spawn(argv: readonly string[]): ChildProcess {
+  #spawn(argv: readonly string[], stderr: 'inherit' | 'pipe' = 'inherit'): ChildProcess {
     const child = spawn(process.execPath, argv, {
       cwd: this.root,
       env: this.environment(),
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', stderr],
     });
     this.#children.push(child);
     return child;
@@ -102,11 +102,13 @@ export class PreparedFleet implements AsyncDisposable {
   }
 
   /** `mahabharatha …` that goes on until it is told to end. */
-  watch(args: readonly string[]): { child: ChildProcess; text: () => string } {
-    const child = this.#spawn([MAIN, 'mahabharatha', ...args]);
+  watch(args: readonly string[]): { child: ChildProcess; text: () => string; notes: () => string } {
+    const child = this.#spawn([MAIN, 'mahabharatha', ...args], 'pipe');
     let text = '';
+    let notes = '';
     child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()));
-    return { child, text: () => text };
+    child.stderr?.on('data', (chunk: Buffer) => (notes += chunk.toString()));
+    return { child, text: () => text, notes: () => notes };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -13,8 +13,8 @@ Examples:
   hotcell fleet status --tasks --level 2
   hotcell fleet status --json | jq '.progress'
 
-Reads the state in .mahabharatha/state and changes nothing. --watch ends with the run: with 0 when all
-is complete, with 1 when something is left. With --json it prints one object a line.`;
+Reads the state in .mahabharatha/state and changes nothing. --watch waits for a run to begin and ends with it:
+with 0 when all is complete, with 1 when something is left. With --json it prints one object a line.`;
 
 interface Options extends StatusSections {
   readonly feature?: string;

@@ -16,30 +16,47 @@ interface WatchWish {
   readonly intervalMs: number;
 }
 
-/** Until the run ends or the user has seen enough. Returns the exit code. */
+/** From the beginning of a run to its end, or until the user has seen enough. Returns the exit code. */
 export async function watchStatus(open: OpenFeature, wish: WatchWish, terminal: Terminal): Promise<number> {
   using stop = listenForStop(terminal);
+  const last = await followRun(open, wish, terminal, stop.signal);
+  if (last === undefined) return stop.exitCode() ?? EXIT_CODES.done;
+  // The second screen is gone; how it ended stays to be seen.
+  if (isLive(terminal, wish))
+    for (const line of renderStatus(last.view, wish.sections, terminal.paint)) terminal.line(line);
+  return isComplete(last) ? EXIT_CODES.done : EXIT_CODES.fleet;
+}
+
+/** What was seen last; undefined if somebody did not want to wait for it. */
+async function followRun(
+  open: OpenFeature,
+  wish: WatchWish,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<Look | undefined> {
+  const waits = `waits for a run of ${open.paths.feature} to begin`;
   const look = watchFleet(open);
   const render = (view: StatusView): string[] => renderStatus(view, wish.sections, terminal.paint);
-  let last = await look();
-  {
-    using screen = isLive(terminal, wish) ? new LiveScreen(terminal) : undefined;
-    const tell = wish.json ? toJsonLines(terminal) : toLines(terminal, render);
-    const show = screen === undefined ? tell : ({ view }: Look) => screen.show(render(view));
-    show(last);
-    let wasRunning = isRunning(last);
-    while (last.view.runState !== 'complete') {
-      if (!(await pause(wish.intervalMs, stop.signal))) return stop.exitCode() ?? EXIT_CODES.done;
-      const now = await look();
-      show(now);
-      last = now;
-      if (wasRunning && !isRunning(now)) break;
-      wasRunning = isRunning(now);
-    }
+  using screen = isLive(terminal, wish) ? new LiveScreen(terminal) : undefined;
+  const tell = wish.json ? toJsonLines(terminal) : toLines(terminal, render);
+  let last: Look | undefined;
+  let wasRunning = false;
+  let isTold = false;
+  for (;;) {
+    // Before the first run there is no state; one that was there must not go.
+    if (last !== undefined || open.store.read() !== undefined) last = await look();
+    const isAlive = last !== undefined && isRunning(last);
+    const isOver = last !== undefined && (isComplete(last) || (wasRunning && !isAlive));
+    const isWaiting = !isAlive && !isOver;
+    if (screen !== undefined)
+      screen.show([...(last === undefined ? [] : render(last.view)), ...(isWaiting ? [waits] : [])]);
+    else if (last !== undefined) tell(last);
+    if (screen === undefined && isWaiting && !isTold) terminal.note(`fleet: ${waits}`);
+    isTold ||= isWaiting;
+    if (isOver) return last;
+    wasRunning = isAlive;
+    if (!(await pause(wish.intervalMs, signal))) return undefined;
   }
-  // The second screen is gone; how it ended stays to be seen.
-  if (isLive(terminal, wish)) for (const line of render(last.view)) terminal.line(line);
-  return last.view.runState === 'complete' ? EXIT_CODES.done : EXIT_CODES.fleet;
 }
 
 /** All of it once, and then every change. */
@@ -69,6 +86,10 @@ function isLive(terminal: Terminal, { json }: WatchWish): boolean {
 
 function isRunning({ view }: Look): boolean {
   return view.orchestrator !== undefined;
+}
+
+function isComplete({ view }: Look): boolean {
+  return view.runState === 'complete';
 }
 
 function stamp(line: string): string {
