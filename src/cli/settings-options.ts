@@ -12,7 +12,7 @@ export interface SettingsOptions {
   readonly driver?: string;
   readonly runtime?: string;
   readonly strategy?: string;
-  readonly weaker?: string;
+  readonly weaker?: string | undefined;
   readonly json?: true;
 }
 
@@ -32,16 +32,18 @@ const SETTING_OF_OPTION: Readonly<Record<string, { readonly path: string; readon
   memory: { path: 'limits.memoryBytes', flag: '--memory' },
 };
 
+export const WEAKER = [
+  '--weaker <promises>',
+  'give up these promises by name where nobody can keep them, comma separated',
+] as const;
+
 export function addSettingsOptions(command: Command): Command {
   return command
     .optionsGroup('Isolation:')
     .option('--driver <name>', `what makes the cells: auto, ${ALL_DRIVERS}`)
     .option('--strategy <name>', 'auto, fresh (a cell for every run) or shared (one per language)')
     .option('--runtime <name>', 'OCI runtime: auto, crun, runc or runsc')
-    .option(
-      '--weaker <promises>',
-      'give up these promises by name where nobody can keep them, comma separated',
-    )
+    .option(...WEAKER)
     .optionsGroup('Settings:')
     .option('--config <file>', 'settings file (default: ./hotcell.yaml, then /etc/hotcell/hotcell.yaml)')
     .addOption(

@@ -32,6 +32,17 @@ beforeAll(() => {
 });
 afterAll(() => stack.disposeAsync());
 
+test.each(['run', 'run --dry-run', 'resume', 'plan other passkeys', 'design --force'])(
+  '[SC-04] %s takes --weaker as a setting',
+  async (words) => {
+    const copy = stack.use(repository.copy());
+    copy.writeAll({ '.gsd/specs/demo/requirements.md': '# Requirements\n\nStatus: APPROVED\n' });
+    const { code, stderr } = await mahabharatha(copy, [...words.split(' '), '--weaker', 'nonsense']);
+    expect(code).toBe(78);
+    expect(stderr).toContain('--weaker');
+  },
+);
+
 interface Plan {
   readonly mode: string;
   readonly driver: string;

@@ -71,20 +71,22 @@ afterAll(() => {
 /** Becomes nobody in a mount namespace of its own, where the checkout can be reached whatever lies above it. */
 const BECOME_NOBODY = `
   set -eu
-  checkout=$1 seen=$2 folder=$3; shift 3
+  checkout=$1 seen=$2 folder=$3 place=$4; shift 4
   mount --bind "$checkout" "$seen"
-  cd /
+  cd "$place"
   exec setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
     HOME="$folder/home" HOTCELL_STATE_DIR="$folder/state" HOTCELL_SESSIONS_DIR="$folder/sessions" "$seen/node_modules/node/bin/node" "$seen/src/cli/main.ts" "$@"
 `;
 
+function hotcellAsNobody(args: readonly string[], { place = '/', input = '' } = {}) {
+  const words = ['-m', 'sh', '-c', BECOME_NOBODY, 'sh', ROOT, join(folder, 'checkout'), folder, place];
+  return spawnSync('unshare', [...words, ...args], { encoding: 'utf8', input });
+}
+
 function runAsNobody(code: string, ...args: string[]) {
-  const words = ['-m', 'sh', '-c', BECOME_NOBODY, 'sh', ROOT, join(folder, 'checkout'), folder];
-  const { status, stdout, stderr } = spawnSync(
-    'unshare',
-    [...words, 'run', '-', '--language', 'bash', '--json', ...args],
-    { encoding: 'utf8', input: code },
-  );
+  const { status, stdout, stderr } = hotcellAsNobody(['run', '-', '--language', 'bash', '--json', ...args], {
+    input: code,
+  });
   if (!stdout.startsWith('{')) throw new Error(`the command said: ${stderr}`);
   return { status, reply: JSON.parse(stdout) as Record<string, unknown> };
 }
@@ -106,6 +108,35 @@ describe('without root', () => {
       hint: expect.stringContaining(`--weaker ${MISSING.join(',')}`) as unknown,
     });
     expect(readdirSync(join(folder, 'state'))).toEqual([]);
+  });
+
+  rootlessTest('[SC-04, FL-02] a fleet is refused in the same words, and has the flag that they name', () => {
+    const place = join(folder, 'home/repository');
+    const graph = { feature: 'demo', tasks: [{ id: 'A', title: 'A', level: 1 }] };
+    mkdirSync(join(place, '.gsd/specs/demo'), { recursive: true });
+    writeFileSync(join(place, '.gsd/specs/demo/task-graph.json'), JSON.stringify(graph));
+    const git = (...args: string[]): void => {
+      const identity = ['-c', 'user.name=T', '-c', 'user.email=t@example.org'];
+      expect(spawnSync('git', [...identity, ...args], { cwd: place }).status).toBe(0);
+    };
+    git('init', '--quiet');
+    git('add', '-A');
+    git('commit', '--quiet', '-m', 'Begin');
+    mkdirSync(join(place, '.mahabharatha'));
+    writeFileSync(join(place, '.mahabharatha/config.yaml'), 'agent: { command: node }\n');
+    expect(spawnSync('chown', ['-R', String(NOBODY), place]).status).toBe(0);
+    const ask = (...args: string[]) =>
+      hotcellAsNobody(
+        ['fleet', 'run', '--dry-run', '--json', '--mode', 'container', '--driver', 'oci', ...args],
+        { place },
+      );
+    const refused = ask();
+    expect(refused.status).toBe(125);
+    const [, flag = '', promises = ''] = / (--weaker) (\S+)"/.exec(refused.stdout) ?? [];
+    expect(promises).toBe(MISSING.join(','));
+    const { status, stdout, stderr } = ask(flag, promises);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toMatchObject({ mode: 'container', driver: 'oci' });
   });
 
   rootlessTest('[SC-04] giving up a part is not giving up all', () => {

@@ -1,17 +1,19 @@
 import { Option, type Command } from 'commander';
 import { WORKER_DRIVERS } from '../../app/drivers/driver-choices.ts';
+import { WEAKER, type SettingsOptions } from '../settings-options.ts';
 import { FLEET_MODES, PLAIN_MODE, type FleetMode } from '../../fleet/fleet-site.ts';
 
 /** Where an agent is run that is asked one question. */
 export interface AgentOptions {
   readonly mode?: FleetMode | 'auto';
   readonly driver?: string;
+  readonly weaker?: string;
   readonly autoBuild?: true;
   readonly config?: string;
   readonly json?: true;
 }
 
-/** `--mode` and `--driver`, for everything that runs an agent. */
+/** `--mode`, `--driver` and `--weaker`, for everything that runs an agent. */
 export function addModeOptions(command: Command): Command {
   return command
     .addOption(
@@ -20,7 +22,13 @@ export function addModeOptions(command: Command): Command {
         'auto',
       ]),
     )
-    .addOption(new Option('--driver <name>', 'what makes the cells').choices(WORKER_DRIVERS));
+    .addOption(new Option('--driver <name>', 'what makes the cells').choices(WORKER_DRIVERS))
+    .option(...WEAKER);
+}
+
+/** Of the other options some have the name of a setting, and mean something else. */
+export function toSettings({ config, weaker }: AgentOptions): SettingsOptions {
+  return { config, weaker };
 }
 
 export function addAgentOptions(command: Command): Command {

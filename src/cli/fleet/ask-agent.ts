@@ -6,7 +6,7 @@ import type { CommandContext } from '../program.ts';
 import { toPrintable } from '../render/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
-import type { AgentOptions } from './agent-options.ts';
+import { toSettings, type AgentOptions } from './agent-options.ts';
 
 export interface Asking extends CommandContext {
   readonly planning: OpenPlanning;
@@ -17,7 +17,7 @@ export interface Asking extends CommandContext {
 /** Asks the agent of this repository, in a cell as workers have them. Ctrl-C ends the agent and removes the cell. */
 export async function askAgent(asking: Asking, prompt: string): Promise<AgentReply> {
   const { planning, options, terminal, outcome, onProgress } = asking;
-  const { config } = await readSettings({ config: options.config }, outcome);
+  const { config } = await readSettings(toSettings(options), outcome);
   const [{ askAgentOnce }, { fleetMachine }] = await Promise.all([
     import('../../fleet/planning/ask-agent-once.ts'),
     import('../../app/fleet/fleet-machine.ts'),

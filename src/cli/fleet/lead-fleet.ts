@@ -5,7 +5,7 @@ import type { CommandContext } from '../program.ts';
 import { toPrintable } from '../render/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
-import type { AgentOptions } from './agent-options.ts';
+import { toSettings, type AgentOptions } from './agent-options.ts';
 import { describeEvent } from './describe-event.ts';
 import { renderReport } from './render-report.ts';
 
@@ -25,7 +25,7 @@ export async function leadFleet(
   resume: boolean,
 ): Promise<void> {
   const { terminal, outcome: left } = context;
-  const { config } = await readSettings({ config: options.config }, left);
+  const { config } = await readSettings(toSettings(options), left);
   const [{ runFleet }, { fleetMachine }, { toFinalReport }] = await Promise.all([
     import('../../fleet/run/run-fleet.ts'),
     import('../../app/fleet/fleet-machine.ts'),

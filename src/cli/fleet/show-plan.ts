@@ -3,6 +3,7 @@ import { toPrintable } from '../render/printable.ts';
 import { renderTable } from '../render/table.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
+import { toSettings } from './agent-options.ts';
 import type { LeadOptions } from './lead-fleet.ts';
 
 interface PlanOptions extends LeadOptions {
@@ -11,7 +12,7 @@ interface PlanOptions extends LeadOptions {
 
 /** `--dry-run` and `--what-if`: reads everything, asks the drivers, changes nothing. */
 export async function showPlan({ terminal, outcome }: CommandContext, options: PlanOptions): Promise<void> {
-  const { config: settings } = await readSettings({ config: options.config }, outcome);
+  const { config: settings } = await readSettings(toSettings(options), outcome);
   const [{ prepareFleet, toFleetWish, describeSite }, { fleetMachine }, { planRun, whatIf }] =
     await Promise.all([
       import('../../fleet/run/run-fleet.ts'),
