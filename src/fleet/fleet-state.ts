@@ -160,6 +160,8 @@ export const FleetState = z.looseObject({
   /** Dependencies that could not be installed: why, by command. */
   setup_problems: z.record(z.string(), z.string()).optional(),
   finished_at: Time.nullish(),
+  /** What `--workers` said last; `resume` keeps it. */
+  asked_workers: z.int().positive().nullish().catch(null),
 });
 export type FleetState = z.infer<typeof FleetState>;
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
   const begin = FleetCommand.start(whole, ['kurukshetra', ...SUBPROCESS, '--workers', '2', '--level', '1']);
   const first = await begin.ended;
   half = stack.use(whole.copy());
-  const resume = FleetCommand.start(whole, ['resume', ...SUBPROCESS, '--workers', '2']);
+  const resume = FleetCommand.start(whole, ['resume', ...SUBPROCESS]);
   ended = { first, second: await resume.ended };
   left = await describeFleet(whole, [begin, resume]);
 });
@@ -48,6 +48,32 @@ describe('a run in two parts', () => {
     expect(whole.report('C').seen).toEqual(['A.txt', 'B.txt']);
     expect(whole.countCommits()).toEqual({ A: 1, B: 1, C: 1 });
     expect(left).toEqual([]);
+  });
+
+  test('[FL-15] resume has as many workers as the first run was told to have', async () => {
+    expect(Object.keys(whole.readState().workers)).toEqual(['0', '1']);
+    const repository = copyOf(half);
+    const plan = async (...args: string[]): Promise<unknown> => {
+      const { stdout } = await mahabharatha(repository, [
+        'run',
+        '--dry-run',
+        '--json',
+        ...SUBPROCESS,
+        ...args,
+      ]);
+      return JSON.parse(stdout);
+    };
+    expect(await plan('--resume')).toMatchObject({ workers: 2 });
+    expect(await plan('--resume', '--workers', '3')).toMatchObject({ workers: 3 });
+    const said = await mahabharatha(repository, ['resume', ...SUBPROCESS, '--workers', '3']);
+    expect(said).toMatchObject({ code: 0 });
+    expect(repository.readState().asked_workers).toBe(3);
+    // Whoever never said a number has that of the configuration.
+    const silent = stack.use(
+      FleetRepository.make({ tasks: [toTask('A', 1)], config: { workers: { max_concurrent: 1 } } }),
+    );
+    expect(await mahabharatha(silent, ['run', ...SUBPROCESS])).toMatchObject({ code: 0 });
+    expect(silent.readState().asked_workers).toBe(null);
   });
 
   test('[FL-15] what is complete is not begun anew', async () => {

@@ -47,7 +47,7 @@ export function addLeadOptions(command: Command): Command {
     .option('-f, --feature <name>', 'the feature; the current one unless given')
     .option(
       '-w, --workers <count>',
-      'how many; workers.max_concurrent of the configuration unless given',
+      'how many; `resume` keeps it; workers.max_concurrent of the configuration unless given',
       toCount,
     )
     .option('--auto-build', 'build the image of the workers if the engine does not have it')

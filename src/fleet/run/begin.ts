@@ -43,6 +43,7 @@ export async function beginState(begin: Begin): Promise<FleetState> {
         stop_requested: false,
       });
     Object.assign(state, { paused: false, error: null, finished_at: null, ...toModeFields(site) });
+    state.asked_workers = begin.askedWorkers ?? null;
     // A state that another program began knows no base.
     if (fresh !== undefined)
       Object.assign(state, { base_commit: fresh.base_commit, target_branch: fresh.target_branch });
@@ -51,7 +52,14 @@ export async function beginState(begin: Begin): Promise<FleetState> {
   });
 }
 
-async function toFirstState({ paths, graph, graphPath, git, site }: Begin): Promise<FleetState> {
+async function toFirstState({
+  paths,
+  graph,
+  graphPath,
+  git,
+  site,
+  askedWorkers,
+}: Begin): Promise<FleetState> {
   const time = new Date().toISOString();
   const base = await git.run(['rev-parse', '--verify', 'HEAD^{commit}']);
   // A detached HEAD has no name; `merge` then has to be told where to.
@@ -70,6 +78,7 @@ async function toFirstState({ paths, graph, graphPath, git, site }: Begin): Prom
     base_commit: base,
     target_branch: branch.trim() === '' ? null : branch.trim(),
     task_graph: relative(git.root, graphPath),
+    asked_workers: askedWorkers ?? null,
   };
   addTasks(state, graph, time);
   appendEvent(state, 'rush_started', { mode: site.mode, base });

@@ -12,6 +12,8 @@ export interface PreparedFleet extends FoundFleet {
   readonly graphPath: string;
   readonly warnings: readonly string[];
   readonly workers: number;
+  /** What somebody has said of their number, now or when it was begun; otherwise it is up to the configuration. */
+  readonly askedWorkers: number | undefined;
 }
 
 /** What an orchestrator needs. */

@@ -47,13 +47,15 @@ export interface FleetHooks extends SiteHooks {
 
 /** Everything that can be wrong with the order, before anything is touched. */
 export async function prepareFleet(
-  order: Pick<FleetOrder, 'folder' | 'feature' | 'taskGraph' | 'workers'>,
+  order: Pick<FleetOrder, 'folder' | 'feature' | 'taskGraph' | 'workers'> & { readonly resume?: boolean },
   surroundings: FleetSurroundings,
 ): Promise<PreparedFleet> {
   const found = await findFleet(order.folder, order.feature, surroundings);
   const { graph, path, warnings } = await readGraph(found.git.root, found.paths.feature, order.taskGraph);
-  const workers = order.workers ?? found.config.workers.max_concurrent;
-  return { ...found, graph, graphPath: path, warnings, workers };
+  const before = order.resume === true ? new StateStore(found.paths).read()?.asked_workers : undefined;
+  const askedWorkers = order.workers ?? before ?? undefined;
+  const workers = askedWorkers ?? found.config.workers.max_concurrent;
+  return { ...found, graph, graphPath: path, warnings, workers, askedWorkers };
 }
 
 export function toFleetWish(
