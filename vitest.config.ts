@@ -17,7 +17,7 @@ const SLOW = [
   'src/fleet/environment/dependencies.test.ts',
   'src/fleet/git/**/*.test.ts',
   'src/fleet/state/{file-lock,orchestrator-lock,state-store}.test.ts',
-  'src/fleet/{clean-up,stop-fleet}.test.ts',
+  'src/fleet/{clean-up,stop-fleet,run/recover}.test.ts',
   'src/http/sessions/{exec-streams,terminal-endurance}.test.ts',
   'src/packages/import-scanner.test.ts',
   'src/policy/{command-rules-hostile,rate-limit}.test.ts',

@@ -160,6 +160,10 @@ export const FleetState = z.looseObject({
   /** Dependencies that could not be installed: why, by command. */
   setup_problems: z.record(z.string(), z.string()).optional(),
   finished_at: Time.nullish(),
+  /** All runs but the last one together, without the pauses between them; when that began, and its last sign of life. */
+  led_ms: z.number().nonnegative().nullish().catch(null),
+  led_since: Time.nullish(),
+  led_until: Time.nullish(),
   /** What `--workers` said last; `resume` keeps it. */
   asked_workers: z.int().positive().nullish().catch(null),
 });

@@ -28,7 +28,10 @@ afterAll(() => stack.dispose());
 
 /** Every test works on a repository of its own. */
 function copyOf(repository: FleetRepository): FleetRepository {
-  return stack.use(repository.copy());
+  const copy = stack.use(repository.copy());
+  // Of the worktrees that the original had when it was copied.
+  copy.git('worktree', 'prune');
+  return copy;
 }
 
 const filesOf = (repository: FleetRepository, commit: string): string[] =>
@@ -48,6 +51,31 @@ describe('a run in two parts', () => {
     expect(whole.report('C').seen).toEqual(['A.txt', 'B.txt']);
     expect(whole.countCommits()).toEqual({ A: 1, B: 1, C: 1 });
     expect(left).toEqual([]);
+  });
+
+  test('[FL-06] the pause between them is in no time that is shown', async () => {
+    const repository = copyOf(half);
+    const day = 24 * 3_600_000;
+    const { led_since: since, led_until: until } = repository.readState();
+    const back = (time: string | null | undefined): string =>
+      new Date(Date.parse(time ?? '') - day).toISOString();
+    const times = { started_at: back(since), led_since: back(since), led_until: back(until) };
+    repository.writeAll({
+      '.mahabharatha/state/demo.json': JSON.stringify({ ...repository.readState(), ...times }),
+    });
+    const elapsed = async (): Promise<number> => {
+      const { stdout } = await mahabharatha(repository, ['status', '--json']);
+      return (JSON.parse(stdout) as { elapsed_ms: number }).elapsed_ms;
+    };
+    const first = await elapsed();
+    expect(first).toBe(Date.parse(until ?? '') - Date.parse(since ?? ''));
+    expect(first).toBeGreaterThan(0);
+    const { code, stdout, stderr } = await mahabharatha(repository, ['resume', ...SUBPROCESS, '--json']);
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    const { totals } = JSON.parse(stdout) as { totals: { elapsedMs: number } };
+    expect(totals.elapsedMs).toBeGreaterThan(first);
+    expect(totals.elapsedMs).toBeLessThan(day);
+    expect(await elapsed()).toBe(totals.elapsedMs);
   });
 
   test('[FL-15] resume has as many workers as the first run was told to have', async () => {

@@ -89,7 +89,7 @@ describe('status', () => {
   test('[FL-06] shows how far it is, levels and workers', () => {
     expect(render(viewOf({}))).toBe(
       [
-        'shop  running, mode container, process 4711, since 30m 00s, about 1m 10s left',
+        'shop  running, mode container, process 4711, 30m 00s in all, about 1m 10s left',
         '████████░░░░░░░░░░░░░░░░ 33 %  1 of 3 tasks, 1 running, 1 waiting',
         '',
         '  LEVEL  NAME  STATUS   TASKS  MERGE  COMMIT',

@@ -21,7 +21,7 @@ export function renderHead(view: StatusView, paint: Paints): string[] {
     ...(progress.blocked > 0 ? [paint.yellow(`${progress.blocked} blocked`)] : []),
   ];
   const times = [
-    ...(view.elapsedMs === undefined ? [] : [`since ${toDurationText(view.elapsedMs)}`]),
+    ...(view.elapsedMs === undefined ? [] : [`${toDurationText(view.elapsedMs)} in all`]),
     ...(view.remainingMs === undefined ? [] : [`about ${toDurationText(view.remainingMs)} left`]),
   ];
   const costs = view.agent === undefined ? [] : [toCostText(view.agent)];

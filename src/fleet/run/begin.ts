@@ -2,6 +2,7 @@ import { relative } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { FleetState } from '../fleet-state.ts';
+import { beginLeading } from '../state/led-time.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import type { PreparedFleet } from './fleet-run.ts';
@@ -34,6 +35,7 @@ export async function beginState(begin: Begin): Promise<FleetState> {
     const time = new Date().toISOString();
     for (const change of taken) change(state, time);
     requeueActive(state, time);
+    beginLeading(state, time);
     addTasks(state, begin.graph, time);
     for (const worker of Object.values(state.workers))
       Object.assign(worker, {
@@ -79,6 +81,9 @@ async function toFirstState({
     target_branch: branch.trim() === '' ? null : branch.trim(),
     task_graph: relative(git.root, graphPath),
     asked_workers: askedWorkers ?? null,
+    led_ms: 0,
+    led_since: time,
+    led_until: time,
   };
   addTasks(state, graph, time);
   appendEvent(state, 'rush_started', { mode: site.mode, base });

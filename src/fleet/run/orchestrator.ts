@@ -2,6 +2,7 @@ import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { LevelState } from '../fleet-state.ts';
 import { findAuthor } from '../git/author.ts';
 import { isAncestor, requireCommit } from '../git/refs.ts';
+import { noteLeading } from '../state/led-time.ts';
 import { WorkerLog } from '../logs/worker-log.ts';
 import { featureBranch, workerBranch } from '../names.ts';
 import { Worker } from '../worker/worker.ts';
@@ -15,6 +16,8 @@ import { levelsOf } from './schedule.ts';
 
 /** How soon others are heard who write to the state: `stop --worker`, `retry`. */
 const LOOK_MS = 1000;
+/** The most that is lost of the time of a run when its orchestrator is killed. */
+const SIGN_MS = 10_000;
 const WORDS_KEPT = 1000;
 
 /**
@@ -49,10 +52,12 @@ export class Orchestrator {
 
   /** Precondition: `beginState` has been called, and nobody else leads this feature. */
   async lead(): Promise<FleetOutcome> {
+    const { store } = this.#run;
     const look = setInterval(() => {
       for (const worker of this.#workers) worker.lookForStop();
       this.#board.wake();
     }, LOOK_MS);
+    const sign = setInterval(() => noteLeading(store), SIGN_MS);
     try {
       const outcome = await this.#leadLevels();
       if (outcome.kind === 'complete') await this.#finish();
@@ -67,6 +72,8 @@ export class Orchestrator {
     } finally {
       clearInterval(look);
       await Promise.all(this.#workers.map((worker) => worker.close()));
+      clearInterval(sign);
+      noteLeading(store);
     }
   }
 

@@ -2,6 +2,7 @@ import type { FleetState, TaskState } from '../fleet-state.ts';
 import type { HostGit } from '../git/host-git.ts';
 import { acceptedRef } from '../git/linked-git.ts';
 import { findCommit, isAncestor } from '../git/refs.ts';
+import { timeOf } from '../state/led-time.ts';
 import { workerBranch } from '../names.ts';
 import { ACTIVE } from './schedule.ts';
 import { completeTask, pauseTask } from './task-changes.ts';
@@ -54,7 +55,7 @@ export async function findTaken(
       commit,
       files: files ?? [],
       foreign: foreign ?? [],
-      durationMs: Date.parse(time) - Date.parse(state.tasks[id]?.started_at ?? time),
+      durationMs: toDuration(state, id, time),
       worker,
       time,
     });
@@ -67,4 +68,10 @@ export async function findAllTaken(git: HostGit, { feature, tasks }: FleetState)
     Object.entries(tasks).map(([id, task]) => findTaken(git, feature, id, task)),
   );
   return found.filter((change) => change !== undefined);
+}
+
+/** Up to the last sign of whoever led then: what came between is no work. */
+function toDuration(state: FleetState, id: string, time: string): number {
+  const began = timeOf(state.tasks[id]?.started_at);
+  return began === undefined ? 0 : Math.max(0, (timeOf(state.led_until) ?? Date.parse(time)) - began);
 }

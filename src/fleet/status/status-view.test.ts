@@ -219,6 +219,15 @@ test('[FL-06] events of the JSON are the last ten', () => {
   expect(events.map(({ event }) => event)).toEqual(Array.from({ length: 10 }, (_, turn) => `e${20 + turn}`));
 });
 
+test('[FL-06] no time passes for what nobody is at', () => {
+  const change = { led_ms: 5 * MINUTE, led_since: at(55), led_until: at(59) };
+  const stopped = toStatusView({ state: stateWith(change), graph: GRAPH, orchestrator: undefined, now: NOW });
+  expect(stopped.elapsedMs).toBe(9 * MINUTE);
+  expect(stopped.tasks.find(({ id }) => id === 'B')?.durationMs).toBe(MINUTE);
+  const { totals } = toFinalReport(stateWith(change), GRAPH, NOW);
+  expect(totals).toMatchObject({ workMs: 6 * MINUTE, elapsedMs: 9 * MINUTE });
+});
+
 test('[FL-06] the final report tells what each task did, took and changed', () => {
   const report = toFinalReport(stateWith({ finished_at: at(59) }), GRAPH, NOW);
   expect(report.tasks[0]).toMatchObject({

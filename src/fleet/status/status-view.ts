@@ -1,5 +1,6 @@
 import { AWAKE, type FleetState, type TaskState, type TaskStatus, type WorkerState } from '../fleet-state.ts';
 import { ACTIVE } from '../run/schedule.ts';
+import { ledMs, timeOf } from '../state/led-time.ts';
 import type { OrchestratorRecord } from '../state/orchestrator-lock.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import { addFigures, NO_FIGURES, type AgentFigures } from '../worker/agent-watch.ts';
@@ -31,8 +32,6 @@ export function toStatusView(seen: Seen) {
   const workers = Object.values(state.workers)
     .toSorted((one, other) => one.worker_id - other.worker_id)
     .map((worker) => toWorkerView(worker, seen));
-  const began = timeOf(state.started_at);
-  const ended = timeOf(state.finished_at);
   return {
     feature: state.feature,
     runState,
@@ -42,7 +41,8 @@ export function toStatusView(seen: Seen) {
     currentLevel: state.current_level,
     progress,
     agent: sumFigures(tasks),
-    elapsedMs: began === undefined ? undefined : (ended ?? now.getTime()) - began,
+    /** Without the pauses between runs. */
+    elapsedMs: ledMs(state, orchestrator, now),
     remainingMs:
       runState === 'running' ? estimateRemainingMs({ tasks, graph: seen.graph, workers }) : undefined,
     levels: toLevelViews(seen, tasks),
@@ -64,18 +64,20 @@ function toRunState(state: FleetState, progress: Progress, isAlive: boolean): Ru
 }
 
 /** Those of the graph in its order, then what only the state has. */
-function toTaskViews({ state, graph, now }: Seen) {
+function toTaskViews({ state, graph, orchestrator, now }: Seen) {
+  // Of a task that somebody was at who is dead, no time has passed since.
+  const until = orchestrator === undefined ? (timeOf(state.led_until) ?? now.getTime()) : now.getTime();
   const planned = new Map((graph?.tasks ?? []).map((task) => [task.id, task]));
   const ids = [...planned.keys(), ...Object.keys(state.tasks).filter((id) => !planned.has(id))];
   const views = ids.map((id) => {
     const task: TaskState = state.tasks[id] ?? { status: 'pending', retry_count: 0 };
     const { title, level } = planned.get(id) ?? {};
-    return { id, title: title ?? '', level: task.level ?? level, ...toTaskFacts(task, now) };
+    return { id, title: title ?? '', level: task.level ?? level, ...toTaskFacts(task, now, until) };
   });
   return views.toSorted((one, other) => (one.level ?? Infinity) - (other.level ?? Infinity) || 0);
 }
 
-function toTaskFacts(task: TaskState, now: Date) {
+function toTaskFacts(task: TaskState, now: Date, until: number) {
   const began = timeOf(task.started_at) ?? timeOf(task.claimed_at);
   const isActive = ACTIVE.has(task.status);
   const nextRetry = task.status === 'waiting_retry' ? timeOf(task.next_retry_at) : undefined;
@@ -87,7 +89,7 @@ function toTaskFacts(task: TaskState, now: Date) {
     attempts: task.retry_count + (hasRun ? 1 : 0),
     /** So far, if somebody is at it. */
     durationMs:
-      isActive && began !== undefined ? Math.max(0, now.getTime() - began) : (task.duration_ms ?? undefined),
+      isActive && began !== undefined ? Math.max(0, until - began) : (task.duration_ms ?? undefined),
     retryInMs: nextRetry === undefined ? undefined : Math.max(0, nextRetry - now.getTime()),
     commit: task.commit ?? undefined,
     changedFiles: task.changed_files?.length,
@@ -161,10 +163,4 @@ function countTasks(tasks: readonly TaskView[]) {
     blocked,
     waiting: tasks.length - complete - running - failed - blocked,
   };
-}
-
-/** Times of others have forms of their own; what cannot be read is not known. */
-function timeOf(text: string | null | undefined): number | undefined {
-  const time = Date.parse(text ?? '');
-  return Number.isNaN(time) ? undefined : time;
 }
