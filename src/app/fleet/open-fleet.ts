@@ -7,7 +7,7 @@ import type { Log } from '../../core/log.ts';
 import { UnusedIds } from '../../drivers/linux/unused-ids.ts';
 import { driversWith, kindOf, plainDriver, workerDrivers, type DriverName } from '../../drivers/registry.ts';
 import { networkOpener } from '../../egress/open-network.ts';
-import { AGENT_AT, findAgentFolder } from '../../fleet/agent/agent-folder.ts';
+import { AGENT_AT, findAgentFolder, installAgentFolder } from '../../fleet/agent/agent-folder.ts';
 import { pinnedAgent } from '../../fleet/agent/agent-package.ts';
 import { chooseMode, type Candidate } from '../../fleet/choose-mode.ts';
 import type { FleetConfig } from '../../fleet/fleet-config.ts';
@@ -15,6 +15,7 @@ import type { FleetWish } from '../../fleet/fleet-machine.ts';
 import { PLAIN_MODE, type FleetSite } from '../../fleet/fleet-site.ts';
 import { chooseDriver } from '../drivers/choose-driver.ts';
 import type { Config } from '../config/config.ts';
+import { findMaker } from './find-maker.ts';
 import { WORKER_CELL_IMAGE, agentShelf, ensureWorkerImage, findWorkerImage } from './fleet-image.ts';
 import { openMachineGate, readCaBundle } from '../machine-gate.ts';
 import { SYSTEM_CLOCK } from '../system-clock.ts';
@@ -35,9 +36,7 @@ export async function openFleetSite(
   // Folders and files for the cells' users must not depend on what our caller had as umask.
   process.umask(0o022);
   const asked = requireWorkerDriver(wish.driver);
-  const mayBeImage = asked === 'auto' || kindOf(asked).traits.images;
-  if (wish.autoBuild && wish.mode !== PLAIN_MODE && mayBeImage)
-    await ensureWorkerImage(config, { onProgress: (text) => hooks.onProgress(text) });
+  if (wish.autoBuild && wish.mode !== PLAIN_MODE) await buildMissing(config, fleet, asked, hooks);
   const chosen = await chooseMode({
     mode: wish.mode,
     driver: asked,
@@ -83,6 +82,21 @@ export async function openFleetSite(
       await gate.close();
     },
   };
+}
+
+/** What cells of the driver lack of the agent. Where none can be made there is nothing to build, and the choice says why. */
+async function buildMissing(
+  config: Config,
+  fleet: FleetConfig,
+  asked: DriverName | 'auto',
+  hooks: DriverHooks,
+): Promise<void> {
+  const { driver } = await findMaker(config, { driver: asked });
+  if (driver === undefined) return;
+  const onProgress = (text: string): void => hooks.onProgress(text);
+  if (kindOf(driver).traits.images) await ensureWorkerImage(config, { onProgress });
+  else if ((await whyNoAgent(fleet.agent.command, driver)) !== undefined && fleet.agent.command === 'claude')
+    await installAgentFolder(agentShelf(), onProgress);
 }
 
 function toAgentMount(folder: string): CellFolder {

@@ -50,7 +50,7 @@ export function addLeadOptions(command: Command): Command {
       'how many; `resume` keeps it; workers.max_concurrent of the configuration unless given',
       toCount,
     )
-    .option('--auto-build', 'build the image of the workers if the engine does not have it')
+    .option('--auto-build', 'build what the workers need if it is missing, as `hotcell fleet build` does')
     .option('-g, --task-graph <file>', 'the task graph; found by itself unless given')
     .option('-l, --level <number>', 'stop after this level', toCount)
     .option('--timeout <seconds>', 'stop after this time; `resume` goes on', toCount)

@@ -33,6 +33,6 @@ export function toSettings({ config, weaker }: AgentOptions): SettingsOptions {
 
 export function addAgentOptions(command: Command): Command {
   return addModeOptions(command.optionsGroup('Agent:'))
-    .option('--auto-build', 'build the image of the workers if the engine does not have it')
+    .option('--auto-build', 'build what the workers need if it is missing, as `hotcell fleet build` does')
     .option('--config <file>', 'settings of hotcell, for docker.host, runtime and the like');
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { PreparedFleet } from '../../../test/support/prepared-fleet.ts';
 import { HostGit } from '../git/host-git.ts';
 import { workerBranch } from '../names.ts';
-import { findFinished } from './recover.ts';
+import { findAllTaken } from './recover.ts';
 
 test('[FL-15, FL-06] what is committed is done, and took no longer than somebody led', async () => {
   await using repository = new PreparedFleet();
@@ -15,7 +15,7 @@ test('[FL-15, FL-06] what is committed is done, and took no longer than somebody
     led_until: at(3),
     tasks: { A: task, B: { ...task, worker_id: 1 } },
   });
-  const changes = await findFinished(git, store.require());
+  const changes = await findAllTaken(git, store.require());
   store.update((state) => changes.forEach((change) => change(state, at(50))));
   expect(store.read()?.tasks).toMatchObject({
     A: { status: 'complete', duration_ms: 120_000, completed_at: at(50) },
