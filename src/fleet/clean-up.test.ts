@@ -34,6 +34,8 @@ function layOut(): { merged: string; lost: string } {
   repository.write('.mahabharatha-worktrees/.gitignore', '*\n');
   repository.write('.mahabharatha/cells/shop/worker-0/git/HEAD', 'ref: x\n');
   repository.write('.mahabharatha/logs/workers/worker-0.jsonl', '{}\n');
+  repository.write('.mahabharatha/logs/features/shop/tasks/A/claude_output.txt', 'done\n');
+  // Of an earlier version.
   repository.write('.mahabharatha/logs/tasks/A/claude_output.txt', 'done\n');
   repository.write('.mahabharatha/artifacts/shop/level-1/lint.json', '{}\n');
   repository.write('.mahabharatha/state/shop-heartbeat-0.json', '{}\n');
@@ -67,7 +69,8 @@ test('[FL-15] everything of the feature goes; specs, configuration and commits t
   expect(has('.mahabharatha/cells')).toBe(false);
   expect(has('.mahabharatha/artifacts')).toBe(false);
   expect(has('.mahabharatha/logs/workers')).toBe(false);
-  expect(has('.mahabharatha/logs/tasks/A')).toBe(false);
+  expect(has('.mahabharatha/logs/features')).toBe(false);
+  expect(has('.mahabharatha/logs/tasks')).toBe(false);
   expect(has('.mahabharatha/config.yaml')).toBe(true);
   expect(has('.gsd/specs/shop/requirements.md')).toBe(true);
   expect(readFileSync(join(repository.root, '.git/config'))).toEqual(config);
@@ -134,7 +137,9 @@ test('[FL-15] logs and branches stay when asked for', async () => {
   await run({ keepLogs: true, keepBranches: true });
   expect(branches()).toHaveLength(4);
   expect(has('.mahabharatha/logs/workers/worker-0.jsonl')).toBe(true);
+  expect(has('.mahabharatha/logs/features/shop/tasks/A/claude_output.txt')).toBe(true);
   expect(has('.mahabharatha/logs/tasks/A/claude_output.txt')).toBe(true);
+  expect(await listAllFeatures(repository.root)).toEqual(['shop']);
   expect(has('.mahabharatha/state/shop.json')).toBe(false);
 });
 
@@ -152,6 +157,7 @@ test('[FL-15] a plan changes nothing', async () => {
 test('[FL-15] a feature that somebody works on is refused with the pid, and the others are left alone', async () => {
   layOut();
   repository.state({}, 'blog');
+  repository.write('.mahabharatha/logs/features/blog/tasks/A/claude_output.txt', 'done\n');
   using hold = takeOrchestrator(repository.paths('blog'));
   const busy = {
     code: 'FLEET_BUSY',
@@ -160,10 +166,12 @@ test('[FL-15] a feature that somebody works on is refused with the pid, and the 
   await expect(run({}, ['shop', 'blog'])).rejects.toMatchObject(busy);
   await expect(planCleanUp(git, [repository.paths('blog')], USUAL)).rejects.toMatchObject(busy);
   expect(has('.mahabharatha/state/shop.json')).toBe(true);
-  // That of another feature may go on: they share the logs of workers, which stay.
+  // That of another feature may go on: they share the logs of workers, which stay, and nothing else.
   await run();
   expect(has('.mahabharatha/logs/workers/worker-0.jsonl')).toBe(true);
+  expect(has('.mahabharatha/logs/features/shop')).toBe(false);
   expect(has('.mahabharatha/logs/tasks/A')).toBe(false);
+  expect(has('.mahabharatha/logs/features/blog/tasks/A/claude_output.txt')).toBe(true);
   expect(has('.mahabharatha/state/blog.json')).toBe(true);
 });
 

@@ -4,7 +4,7 @@ import { removeTree } from './git/hostile-tree.ts';
 import { lineOf, splitNul, type HostGit } from './git/host-git.ts';
 import { findCommit, isAncestor, toRef } from './git/refs.ts';
 import { findCheckout, removeWorktree } from './git/worktrees.ts';
-import { featureBranch, taskFolder, type FleetPaths } from './names.ts';
+import { featureBranch, sharedTaskFolder, type FleetPaths } from './names.ts';
 import { isFeatureName, listFeatures } from './state/features.ts';
 import { requireNoOrchestrator, takeOrchestrator } from './state/orchestrator-lock.ts';
 import { StateStore } from './state/state-store.ts';
@@ -110,7 +110,8 @@ async function carryOut(git: HostGit, paths: FleetPaths, plan: CleanUpPlan): Pro
     if (path === paths.cells) await removeTree(git, path);
     else await rm(path, { recursive: true, force: true });
   }
-  for (const folder of [paths.cells, paths.checkResults]) await rmdir(dirname(folder)).catch(() => {});
+  for (const folder of [paths.cells, paths.checkResults, paths.featureLogs])
+    await rmdir(dirname(folder)).catch(() => {});
 }
 
 /** Those that exist, and those that git still knows of. */
@@ -198,9 +199,11 @@ async function listLogs(paths: FleetPaths, cleaned: readonly FleetPaths[]): Prom
   const gone = new Set(cleaned.map(({ feature }) => feature));
   const others = listFeatures(paths.root).filter((feature) => !gone.has(feature));
   const tasks = Object.keys(new StateStore(paths).read()?.tasks ?? {});
-  return present(
-    others.length === 0 ? [paths.workerLogs, paths.taskLogs] : tasks.map((task) => taskFolder(paths, task)),
-  );
+  const shared =
+    others.length === 0
+      ? [paths.workerLogs, paths.sharedTaskLogs]
+      : tasks.map((task) => sharedTaskFolder(paths, task));
+  return present([paths.featureLogs, ...shared]);
 }
 
 /** The state and what stands beside it under its name; the lock that we hold comes last. Of a state that stays so does all but heartbeats. */
@@ -244,10 +247,12 @@ async function present(paths: readonly string[]): Promise<string[]> {
   return found;
 }
 
-/** Every feature that has left something: a state, worktrees or folders of cells. */
+/** Every feature that has left something: a state, worktrees, folders of cells or logs. */
 export async function listAllFeatures(root: string): Promise<string[]> {
-  const folders = [join(root, '.mahabharatha-worktrees'), join(root, '.mahabharatha/cells')];
-  const names = (await Promise.all(folders.map(namesIn))).flat().filter(isFeatureName);
+  const folders = ['.mahabharatha-worktrees', '.mahabharatha/cells', '.mahabharatha/logs/features'];
+  const names = (await Promise.all(folders.map((folder) => namesIn(join(root, folder)))))
+    .flat()
+    .filter(isFeatureName);
   return [...new Set([...listFeatures(root), ...names])].toSorted();
 }
 

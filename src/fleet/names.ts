@@ -42,7 +42,10 @@ export function fleetPaths(root: string, feature: string) {
     /** One line for every event, for programs that follow along. */
     events: ofState('-events.jsonl'),
     workerLogs: join(home, 'logs/workers'),
-    taskLogs: join(home, 'logs/tasks'),
+    /** What the tasks of this feature leave: other features may have tasks with the same ids. */
+    featureLogs: join(home, 'logs/features', feature),
+    /** Where earlier versions kept it, for all features alike. */
+    sharedTaskLogs: join(home, 'logs/tasks'),
     checkResults: join(home, 'artifacts', feature),
     /** Git data and other private folders of the cells, one folder per worker. */
     cells: join(home, 'cells', feature),
@@ -83,5 +86,10 @@ export function workerLogFile(paths: FleetPaths, worker: number): string {
 
 /** SECURITY: `task` is an id that the graph has been checked for: no slash, no dots. */
 export function taskFolder(paths: FleetPaths, task: string): string {
-  return join(paths.taskLogs, task);
+  return join(paths.featureLogs, 'tasks', task);
+}
+
+/** Of an earlier version. SECURITY: as `taskFolder`. */
+export function sharedTaskFolder(paths: FleetPaths, task: string): string {
+  return join(paths.sharedTaskLogs, task);
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { taskFolder } from '../../src/fleet/names.ts';
 import { whyNoCertificates } from '../support/certificates.ts';
 import { Api } from '../support/hostile-api.ts';
 import type { UsedCredentials } from '../support/hostile-credentials-attack.ts';
@@ -95,7 +96,7 @@ describeEach(FLEET_WAYS, (way) => {
 
     test('[FL-08] nobody else finds it: not set-up, verification, gates, later tasks or git', () => {
       const verified = TASKS.map(({ id }) =>
-        readFileSync(join(site.paths.taskLogs, id, 'verification_output.txt'), 'utf8')
+        readFileSync(join(taskFolder(site.paths, id), 'verification_output.txt'), 'utf8')
           .trim()
           .split('\n')
           .at(-1),
@@ -217,7 +218,7 @@ describeEach([OCI_FRESH], (way) => {
       const { asked } = site.report('credentials-1') as UsedCredentials;
       expect(Object.keys(asked)).toHaveLength(4);
       for (const answer of Object.values(asked)) expect(answer).toMatch(/^HTTP\/1\.1 403 /);
-      const log = readFileSync(join(site.paths.taskLogs, 'credentials-1/execution.jsonl'), 'utf8');
+      const log = readFileSync(join(taskFolder(site.paths, 'credentials-1'), 'execution.jsonl'), 'utf8');
       expect(log).toContain('example.org');
       expect(log).toContain('169.254.169.254');
     });

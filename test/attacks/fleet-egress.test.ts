@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { taskFolder } from '../../src/fleet/names.ts';
 import { layBait, type Bait } from '../support/bait.ts';
 import type { Reached } from '../support/hostile-network-attack.ts';
 import type { HostileFleet } from '../support/hostile-fleet.ts';
@@ -96,7 +97,7 @@ describeEach([OCI_FRESH], (way) => {
   });
 
   test('[FL-09] what was refused is in the log of the task', () => {
-    const log = readFileSync(join(site.paths.taskLogs, 'network-1/execution.jsonl'), 'utf8');
+    const log = readFileSync(join(taskFolder(site.paths, 'network-1'), 'execution.jsonl'), 'utf8');
     expect(log).toContain('"egress_refused"');
     for (const host of ['example.org', '169.254.169.254', `evil-${REGISTRY}`]) expect(log).toContain(host);
   });

@@ -136,7 +136,7 @@ export class HostileSite implements AsyncDisposable {
         this.folder, this.home, join(this.home, '.ssh'), join(this.home, '.ssh/id_ed25519'), join(this.home, '.aws/credentials'),
         join(this.home, '.config'), join(this.home, '.claude'), join(this.home, '.npmrc'), this.root, git, join(git, 'config'),
         join(git, 'hooks'), join(git, 'logs/HEAD'), join(this.root, 'notes.secret'), this.paths.home, this.paths.state,
-        this.paths.config, this.paths.workerLogs, this.paths.worktrees, this.paths.cells, this.stateDirectory, '/etc/shadow', '/var/run/docker.sock', '/run/systemd', '/etc/hotcell',
+        this.paths.config, this.paths.workerLogs, this.paths.featureLogs, this.paths.worktrees, this.paths.cells, this.stateDirectory, '/etc/shadow', '/var/run/docker.sock', '/run/systemd', '/etc/hotcell',
       ], // prettier-ignore
       precious: [
         this.root, git, join(git, 'config'), join(git, 'hooks'), join(git, 'objects'), join(git, 'worktrees'),

@@ -1,8 +1,6 @@
-import { createReadStream, existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { createReadStream } from 'node:fs';
 import { HotcellError } from '../../core/errors.ts';
-import { ARTIFACT_FILES } from '../../fleet/logs/task-artifacts.ts';
-import { taskFolder } from '../../fleet/names.ts';
+import { listArtifacts } from '../../fleet/logs/task-artifacts.ts';
 import { Task } from '../../fleet/task-graph.ts';
 import { toPrintable } from '../render/printable.ts';
 import type { Terminal } from '../terminal.ts';
@@ -12,11 +10,7 @@ import type { OpenFeature } from './open-feature.ts';
 export async function showArtifacts({ paths }: OpenFeature, task: string, terminal: Terminal): Promise<void> {
   // SECURITY: it becomes part of a path.
   const id = Task.shape.id.safeParse(task);
-  const files = id.success
-    ? Object.values(ARTIFACT_FILES)
-        .map((name) => join(taskFolder(paths, id.data), name))
-        .filter((file) => existsSync(file))
-    : [];
+  const files = id.success ? listArtifacts(paths, id.data) : [];
   if (files.length === 0) {
     throw new HotcellError('FLEET_UNKNOWN', `nothing is kept of task ${JSON.stringify(task)}`, {
       hint: `hotcell fleet status --feature ${paths.feature} --tasks lists the tasks; logging.ephemeral_retain_on_success keeps what is complete.`,

@@ -1,9 +1,17 @@
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { fleetPaths, type FleetPaths } from '../names.ts';
-import { ARTIFACT_FILES, TaskArtifacts, type Artifact } from './task-artifacts.ts';
+import { fleetPaths, sharedTaskFolder, type FleetPaths } from '../names.ts';
+import { ARTIFACT_FILES, listArtifacts, TaskArtifacts, type Artifact } from './task-artifacts.ts';
 import { WorkerLog } from './worker-log.ts';
 
 let root = '';
@@ -75,4 +83,26 @@ test('[FL-13] diffs are written, that of work that was cut short whole; lines of
   artifacts.remove();
   artifacts.remove();
   expect(existsSync(artifacts.folder)).toBe(false);
+});
+
+test('[FL-13] features with tasks of the same id do not meet', () => {
+  const [shop, blog] = ['shop', 'blog'].map((feature) => new TaskArtifacts(fleetPaths(root, feature), 'A-1'));
+  shop?.writeDiff(bytes('of the shop'));
+  blog?.writeDiff(bytes('of the blog'));
+  expect(read('diff')).toBe('of the shop');
+  shop?.remove();
+  expect(listArtifacts(fleetPaths(root, 'blog'), 'A-1')).toEqual([
+    join(root, '.mahabharatha/logs/features/blog/tasks/A-1/git_diff.patch'),
+  ]);
+});
+
+test('[FL-13] what an earlier version kept is found until the task has something of its own', () => {
+  const folder = sharedTaskFolder(paths, 'A-1');
+  mkdirSync(folder, { recursive: true });
+  const earlier = [join(folder, 'claude_output.txt'), join(folder, 'git_diff.patch')];
+  for (const file of earlier) writeFileSync(file, 'from before\n');
+  expect(listArtifacts(paths, 'A-1')).toEqual(earlier);
+  expect(listArtifacts(paths, 'A-2')).toEqual([]);
+  new TaskArtifacts(paths, 'A-1').writeDiff(bytes('now'));
+  expect(listArtifacts(paths, 'A-1')).toEqual([fileOf('diff')]);
 });

@@ -1,5 +1,6 @@
 import {
   closeSync,
+  existsSync,
   fstatSync,
   mkdirSync,
   openSync,
@@ -9,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { taskFolder, type FleetPaths } from '../names.ts';
+import { sharedTaskFolder, taskFolder, type FleetPaths } from '../names.ts';
 import { BoundedOutput } from './bounded-output.ts';
 import type { LogLine } from './log-line.ts';
 import { appendLine } from './worker-log.ts';
@@ -26,7 +27,7 @@ export const ARTIFACT_FILES = {
 } as const;
 export type Artifact = keyof typeof ARTIFACT_FILES;
 
-/** What is kept of a task on the host: `logs/tasks/<id>/`. */
+/** What is kept of a task on the host: `logs/features/<feature>/tasks/<id>/`. */
 export class TaskArtifacts {
   readonly folder: string;
   readonly #limitBytes: number;
@@ -80,6 +81,17 @@ export class TaskArtifacts {
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** The files that are kept of a task; if there are none, those that an earlier version has kept. */
+export function listArtifacts(paths: FleetPaths, taskId: string): string[] {
+  const [own = [], earlier = []] = [taskFolder(paths, taskId), sharedTaskFolder(paths, taskId)].map(
+    (folder) =>
+      Object.values(ARTIFACT_FILES)
+        .map((name) => join(folder, name))
+        .filter((file) => existsSync(file)),
+  );
+  return own.length > 0 ? own : earlier;
 }
 
 /** An attempt that was killed may have ended within a line. */

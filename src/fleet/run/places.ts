@@ -145,14 +145,14 @@ export class FleetPlaces {
     }
   }
 
-  /** What a worker that was lost had not committed is kept beside its log. */
+  /** What a worker that was lost had not committed is kept. */
   async #settle(place: Place, key: string): Promise<void> {
     const { paths, site } = this.#run;
     const left = await place.git.settle(place.runGit);
     if (left.ref !== undefined) site.log.warn({ place: key, ref: left.ref }, 'commits kept');
     if (left.patch === undefined) return;
-    const file = join(paths.workerLogs, `${key}.interrupted.patch`);
-    await mkdir(paths.workerLogs, { recursive: true });
+    const file = join(paths.featureLogs, `${key}.interrupted.patch`);
+    await mkdir(paths.featureLogs, { recursive: true });
     await writeFile(file, left.patch);
     site.log.warn({ place: key, file }, 'changes kept');
   }
