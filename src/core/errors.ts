@@ -100,6 +100,10 @@ const TABLE = {
     status: 500,
     hint: "The message has git's own words; `git status` and `git worktree list` show where things are.",
   },
+  WORKTREE_TOO_LARGE: {
+    status: 413,
+    hint: 'Raise resources.worktree_disk in .mahabharatha/config.yaml, or have the task write less.',
+  },
   GRAPH_INVALID: {
     status: 422,
     hint: 'Correct the named field of the named task; `hotcell fleet run --dry-run` checks the graph.',

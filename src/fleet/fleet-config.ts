@@ -16,20 +16,21 @@ const QualityCheck = z.looseObject({
 });
 export type QualityCheck = z.infer<typeof QualityCheck>;
 
-const MEMORY = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i;
+const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i;
 const UNITS: Readonly<Record<string, number>> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
 /** As Docker writes sizes: `4g`, `512m`. */
-const Memory = z
-  .union([z.string(), z.number()])
-  .transform((text, context) => {
-    const [, count, unit = ''] = MEMORY.exec(String(text).trim()) ?? [];
-    const bytes = Math.round(Number(count) * (UNITS[unit.toLowerCase()] ?? 1));
-    if (count !== undefined && bytes >= 64 * 1024 ** 2) return bytes;
-    context.addIssue({ code: 'custom', message: 'must be a size such as 4g or 512m, at least 64m' });
-    return z.NEVER;
-  })
-  .prefault('4g');
+const size = (fallback: string) =>
+  z
+    .union([z.string(), z.number()])
+    .transform((text, context) => {
+      const [, count, unit = ''] = SIZE.exec(String(text).trim()) ?? [];
+      const bytes = Math.round(Number(count) * (UNITS[unit.toLowerCase()] ?? 1));
+      if (count !== undefined && bytes >= 64 * 1024 ** 2) return bytes;
+      context.addIssue({ code: 'custom', message: 'must be a size such as 4g or 512m, at least 64m' });
+      return z.NEVER;
+    })
+    .prefault(fallback);
 
 /** Where programs of the agent may go: hosts, `*.` patterns and the presets npm, pypi and github. */
 const AllowedHosts = z.array(z.string().min(1)).default(['api.anthropic.com', 'npm', 'pypi']);
@@ -136,11 +137,14 @@ export const FleetConfig = z.looseObject({
   }),
   quality_gates: z.array(QualityCheck).default([]),
   resources: section({
-    container_memory_limit: Memory,
+    container_memory_limit: size('4g'),
     container_cpu_limit: z.number().positive().max(1024).default(2),
     container_processes: whole(1024, { min: 16, max: 100_000 }),
     container_open_files: whole(4096, { min: 64, max: 1_048_576 }),
-    container_tmp: Memory.describe('size of /tmp, which is in memory'),
+    container_tmp: size('4g').describe('size of /tmp, which is in memory'),
+    worktree_disk: size('10g').describe(
+      'most that a worktree may take on the disk; beyond it its task fails',
+    ),
   }),
   logging: section({
     level: choice('info', ['debug', 'info', 'warn', 'error']),

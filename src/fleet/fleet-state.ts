@@ -152,6 +152,9 @@ export const FleetState = z.looseObject({
   /** How workers are run, as chosen by the last start. */
   mode: z.string().nullish(),
   mode_reason: z.string().nullish(),
+  /** Of every worktree: `resources.worktree_disk`, and what sees to it. */
+  worktree_bytes: z.number().nullish(),
+  worktree_bound: z.string().nullish(),
   /** The commit that the feature branch began at, and the branch that `merge` leads into. */
   base_commit: z.string().nullish(),
   target_branch: z.string().nullish(),

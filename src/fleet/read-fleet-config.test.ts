@@ -6,6 +6,7 @@ const parse = (text: string) => parseFleetConfig('config.yaml', text, ['auto']);
 test('[FL-07] without a file: 4 GB, 2 CPUs, five workers, Claude Code', () => {
   const { config, unknown } = parse('');
   expect(config.resources).toMatchObject({ container_memory_limit: 4 * 1024 ** 3, container_cpu_limit: 2 });
+  expect(config.resources.worktree_disk).toBe(10 * 1024 ** 3);
   expect(config.workers).toMatchObject({ max_concurrent: 5, launcher_type: 'auto', retry_attempts: 3 });
   expect(config.agent).toMatchObject({ command: 'claude', prompt: 'stdin' });
   expect(unknown).toEqual([]);
@@ -13,12 +14,13 @@ test('[FL-07] without a file: 4 GB, 2 CPUs, five workers, Claude Code', () => {
 
 test('[FL-07] sizes as Docker writes them', () => {
   const { config } = parse(
-    'resources: {container_memory_limit: 1.5g, container_cpu_limit: 0.5, container_tmp: 512m}',
+    'resources: {container_memory_limit: 1.5g, container_cpu_limit: 0.5, container_tmp: 512m, worktree_disk: 2t}',
   );
   expect(config.resources).toMatchObject({
     container_memory_limit: 1.5 * 1024 ** 3,
     container_cpu_limit: 0.5,
     container_tmp: 512 * 1024 ** 2,
+    worktree_disk: 2 * 1024 ** 4,
   });
 });
 

@@ -50,6 +50,9 @@ const STEPS = {
     while (!existsSync(`marks/${mark}`)) await sleep(20);
   },
   waitOnce: (mark) => (attempt === 1 && !existsSync(`marks/${id}`) ? STEPS.wait(mark) : undefined),
+  fill: (path, mebibytes, times) => {
+    if (attempt <= times) write(path, Buffer.alloc(mebibytes * 1024 ** 2, 'x'));
+  },
   commit: (message) => {
     execFileSync('git', ['add', '-A']);
     execFileSync('git', ['commit', '--quiet', '-m', message]);

@@ -122,6 +122,13 @@ describe('status', () => {
     expect(render(view, { tasks: true })).toMatch(/^ {2}A .+ 12 +42k +\$1\.24 /m);
   });
 
+  test('[FL-07] shows what bounds worktrees, whatever the state has of it', () => {
+    expect(render(viewOf({ worktree_bytes: 10 * 1024 ** 3, worktree_bound: 'watched' }))).toMatch(
+      /^shop .* left, worktrees up to 10\.7 GB, watched$/m,
+    );
+    expect(render(viewOf({ worktree_bytes: 5, worktree_bound: EVIL }))).not.toMatch(COMMANDS);
+  });
+
   test('[FL-06] tasks, commits and one level on request', () => {
     const tasks = render(viewOf({}), { tasks: true, level: 1 });
     expect(tasks).toMatch(/^ {2}A {2,}1 {2,}complete {2,}0 {2,}1m 05s {2}Title of A$/m);

@@ -13,19 +13,24 @@ interface PlanOptions extends LeadOptions {
 /** `--dry-run` and `--what-if`: reads everything, asks the drivers, changes nothing. */
 export async function showPlan({ terminal, outcome }: CommandContext, options: PlanOptions): Promise<void> {
   const { config: settings } = await readSettings(toSettings(options), outcome);
-  const [{ prepareFleet, toFleetWish, describeSite }, { fleetMachine }, { planRun, whatIf }] =
-    await Promise.all([
-      import('../../fleet/run/run-fleet.ts'),
-      import('../../app/fleet/fleet-machine.ts'),
-      import('../../fleet/graph/plan-run.ts'),
-    ]);
+  const [
+    { prepareFleet, toFleetWish, describeSite },
+    { describeWorktreeBound },
+    { fleetMachine },
+    { planRun, whatIf },
+  ] = await Promise.all([
+    import('../../fleet/run/run-fleet.ts'),
+    import('../../fleet/worker/disk-watch.ts'),
+    import('../../app/fleet/fleet-machine.ts'),
+    import('../../fleet/graph/plan-run.ts'),
+  ]);
   const machine = fleetMachine(settings);
   const prepared = await prepareFleet({ ...options, folder: process.cwd() }, machine);
   const { graph, workers, config, paths } = prepared;
   const wish = toFleetWish({ ...options, autoBuild: false }, config);
   const hooks = { log: makeTerminalLog('warn', terminal), onProgress: () => {} };
   const site = await machine.openSite(config, wish, hooks);
-  const mode = describeSite(site);
+  const mode = `${describeSite(site)}; ${describeWorktreeBound(config)}`;
   await site.close();
   const plan = planRun(graph, workers);
   const rates = options.whatIf === true ? whatIf(graph, workers) : undefined;

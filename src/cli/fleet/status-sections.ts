@@ -1,4 +1,5 @@
 import type { LevelView, StatusView, TaskView, WorkerView } from '../../fleet/status/status-view.ts';
+import { toSizeText } from '../../lib/size-text.ts';
 import { renderTable } from '../render/table.ts';
 import type { Terminal } from '../terminal.ts';
 import { toDurationText } from './duration-text.ts';
@@ -31,6 +32,9 @@ export function renderHead(view: StatusView, paint: Paints): string[] {
     ...(orchestrator === undefined ? [] : [`process ${orchestrator.pid}`]),
     ...times,
     ...costs,
+    ...(view.worktreeBytes === undefined
+      ? []
+      : [`worktrees up to ${toSizeText(view.worktreeBytes)}, ${oneLine(view.worktreeBound ?? '')}`]),
   ];
   return [
     `${paint.bold(oneLine(view.feature))}  ${facts.join(', ')}`,

@@ -4,6 +4,9 @@ import type { CellOwner } from '../../core/cell.ts';
 import type { HostGit } from './host-git.ts';
 import { runProgram } from './run-program.ts';
 
+const TIMEOUT_MS = 30 * 60_000;
+const MEASURE_MS = 5 * 60_000;
+
 /**
  * SECURITY: the programs of the system walk by file descriptor and never through links, and neither odd names nor paths
  * deeper than the system allows stop them; a walk by path strings would fail at all three.
@@ -31,16 +34,32 @@ export async function giveTree(git: HostGit, path: string, owner: CellOwner): Pr
   );
 }
 
+/**
+ * What a folder takes on the disk, or as much of it as we may see; undefined when nobody can tell in good time. Programs may
+ * change it meanwhile, in any way.
+ */
+export async function measureTree(git: HostGit, path: string): Promise<number | undefined> {
+  const result = await runTool(git, ['du', '-s', '-k', '-x', '--', path], MEASURE_MS).catch(() => undefined);
+  if (result === undefined || result.ended !== undefined) return undefined;
+  // It also complains when a file is gone before its turn.
+  const [kibibytes] = /^\d+(?=\t)/.exec(result.stdout.toString()) ?? [];
+  return Number(kibibytes ?? 0) * 1024;
+}
+
 /** Also of a link that leads nowhere. */
 export async function exists(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined;
 }
 
-function runTool(git: HostGit, argv: readonly [string, ...string[]]): ReturnType<typeof runProgram> {
+function runTool(
+  git: HostGit,
+  argv: readonly [string, ...string[]],
+  timeoutMs = TIMEOUT_MS,
+): ReturnType<typeof runProgram> {
   return runProgram(argv, {
     cwd: git.root,
     env: { ...git.env, LC_ALL: 'C' },
     limitBytes: 1024 ** 2,
-    timeoutMs: 30 * 60_000,
+    timeoutMs,
   });
 }

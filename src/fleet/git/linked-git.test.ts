@@ -63,6 +63,22 @@ test('[FL-02] programs of the user that rewrite files do so in both directions',
   expect(await repository.user(['show', `${BRANCH}:c.txt`])).toBe('loud');
 });
 
+test('[FL-07] a worktree that is made anew begins with what was accepted, whatever its agent has committed', async () => {
+  const accepted = await worker.place.head();
+  await writeFiles(worker.worktree, { committed: 'x', '.env': 'KEY=1' });
+  await commitAll('never accepted');
+  const lost = await worker.agent(['rev-parse', 'HEAD']);
+  await worker.place.removeFiles();
+  expect(existsSync(worker.worktree)).toBe(false);
+  worker = await linkedWorker(repository);
+  await worker.place.prepare();
+  const { ref } = await worker.place.settle(worker.run);
+  expect(await repository.user(['rev-parse', ref ?? ''])).toBe(lost);
+  expect(await worker.place.head()).toBe(accepted);
+  expect(await repository.user(['rev-parse', BRANCH])).toBe(accepted);
+  expect(existsSync(join(worker.worktree, '.env'))).toBe(false);
+});
+
 test('[FL-12] what a lost worker left is kept, and the branch goes back to what was accepted', async () => {
   const accepted = await worker.place.head();
   await writeFiles(worker.worktree, { committed: 'x' });

@@ -23,12 +23,15 @@ export function acceptedRef(feature: string, worker: number): string {
 export class LinkedGit extends PlaceGit {
   readonly folders: readonly CellFolder[];
   readonly env: Readonly<Record<string, string>>;
+  /** Without the repository: that is the user's, and all workers write to it. */
+  protected readonly disk: readonly string[];
   readonly workdir: string;
   protected readonly cellEnv = {};
 
   constructor(parts: PlaceGitParts) {
     const { worktree, git, feature, worker } = parts;
     super(parts, acceptedRef(feature, worker));
+    this.disk = [worktree];
     this.workdir = worktree;
     this.env = toAuthorVariables(parts.author);
     this.folders = [
@@ -90,9 +93,13 @@ export class LinkedGit extends PlaceGit {
     return taken;
   }
 
-  async remove(): Promise<void> {
-    const { git, worktree } = this.parts;
-    await removeWorktree(git, worktree);
+  removeFiles(): Promise<void> {
+    return removeWorktree(this.parts.git, this.parts.worktree);
+  }
+
+  override async remove(): Promise<void> {
+    const { git } = this.parts;
+    await super.remove();
     if ((await findCommit(git, this.accepted)) !== undefined) await deleteRef(git, this.accepted);
   }
 

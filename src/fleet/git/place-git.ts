@@ -3,6 +3,7 @@ import { HotcellError } from '../../core/errors.ts';
 import type { Author } from './author.ts';
 import { CellGit, PLAIN_PATCH, type RunInCell } from './cell-git.ts';
 import type { HostGit } from './host-git.ts';
+import { measureTree } from './hostile-tree.ts';
 import { findCommit, moveRef, requireCommit, toRef } from './refs.ts';
 
 /** What a worker that was lost had left behind. */
@@ -42,6 +43,8 @@ export abstract class PlaceGit<Parts extends PlaceGitParts = PlaceGitParts> {
   abstract readonly folders: readonly CellFolder[];
   /** What the agent and every other program of the cell must have, so that plain `git` works for them. */
   abstract readonly env: Readonly<Record<string, string>>;
+  /** On the host: what grows when programs of the place write to the disk. */
+  protected abstract readonly disk: readonly string[];
   /** Where programs of the cell see the worktree. */
   abstract readonly workdir: string;
   protected readonly parts: Parts;
@@ -67,12 +70,28 @@ export abstract class PlaceGit<Parts extends PlaceGitParts = PlaceGitParts> {
    * branch moves, which it does not if that throws.
    */
   abstract takeCommits(run: RunInCell, accept?: (taken: TakenCommits) => void): Promise<TakenCommits>;
-  /** Worktree and git folder; branches stay. */
-  abstract remove(): Promise<void>;
+  /** Worktree and git folder, with what nobody has carried out; what was accepted is still known. */
+  abstract removeFiles(): Promise<void>;
   /** Whatever the agent has left in the way of our own commit. */
   protected abstract clearWay(run: RunInCell): Promise<void>;
   /** Where git of the cell finds its folder and the worktree, if it cannot find out. */
   protected abstract readonly cellEnv: Readonly<Record<string, string>>;
+
+  /** Bytes that the worktree takes, and what git of the place keeps; undefined when nobody can tell in good time. */
+  async sizeOnDisk(): Promise<number | undefined> {
+    let sum = 0;
+    for (const folder of this.disk) {
+      const bytes = await measureTree(this.parts.git, folder);
+      if (bytes === undefined) return undefined;
+      sum += bytes;
+    }
+    return sum;
+  }
+
+  /** Everything but the branch. */
+  remove(): Promise<void> {
+    return this.removeFiles();
+  }
 
   /** The last commit that was carried out. */
   head(): Promise<string> {

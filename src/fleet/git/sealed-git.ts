@@ -45,6 +45,7 @@ export interface SealedGitParts extends PlaceGitParts {
 export class SealedGit extends PlaceGit<SealedGitParts> {
   readonly folders: readonly CellFolder[];
   readonly env: Readonly<Record<string, string>>;
+  protected readonly disk: readonly string[];
   readonly workdir: string;
   protected readonly cellEnv: Readonly<Record<string, string>>;
   readonly #inside: InsidePaths;
@@ -56,6 +57,7 @@ export class SealedGit extends PlaceGit<SealedGitParts> {
     this.#inside = parts.inside ?? INSIDE;
     this.#private = join(parts.folder, 'git');
     this.#pointer = join(parts.folder, 'gitfile');
+    this.disk = [parts.worktree, this.#private];
     this.workdir = this.#inside.workspace;
     // Folders that seem to belong to somebody else, as they do on some drivers, are no reason for git to refuse.
     this.env = toVariables({ 'safe.directory': '*' });
@@ -225,7 +227,7 @@ export class SealedGit extends PlaceGit<SealedGitParts> {
     }
   }
 
-  async remove(): Promise<void> {
+  async removeFiles(): Promise<void> {
     await removeWorktree(this.parts.git, this.parts.worktree);
     await removeTree(this.parts.git, this.parts.folder);
   }

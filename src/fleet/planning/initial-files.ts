@@ -57,6 +57,7 @@ resources:
   container_cpu_limit: 2
   container_processes: 1024
   container_tmp: 4g # in memory
+  worktree_disk: 10g # of its worktree; a task that needs more fails
 
 logging:
   level: info

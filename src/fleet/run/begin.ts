@@ -5,6 +5,7 @@ import type { FleetState } from '../fleet-state.ts';
 import { beginLeading } from '../state/led-time.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
+import { WORKTREE_BOUND } from '../worker/disk-watch.ts';
 import type { PreparedFleet } from './fleet-run.ts';
 import { findAllTaken } from './recover.ts';
 import { requeueActive } from './task-changes.ts';
@@ -44,7 +45,7 @@ export async function beginState(begin: Begin): Promise<FleetState> {
         container_id: null,
         stop_requested: false,
       });
-    Object.assign(state, { paused: false, error: null, finished_at: null, ...toModeFields(site) });
+    Object.assign(state, { paused: false, error: null, finished_at: null, ...toModeFields(begin) });
     state.asked_workers = begin.askedWorkers ?? null;
     // A state that another program began knows no base.
     if (fresh !== undefined)
@@ -61,6 +62,7 @@ async function toFirstState({
   git,
   site,
   askedWorkers,
+  config,
 }: Begin): Promise<FleetState> {
   const time = new Date().toISOString();
   const base = await git.run(['rev-parse', '--verify', 'HEAD^{commit}']);
@@ -76,7 +78,7 @@ async function toFirstState({
     execution_log: [],
     paused: false,
     error: null,
-    ...toModeFields(site),
+    ...toModeFields({ site, config }),
     base_commit: base,
     target_branch: branch.trim() === '' ? null : branch.trim(),
     task_graph: relative(git.root, graphPath),
@@ -90,8 +92,14 @@ async function toFirstState({
   return state;
 }
 
-function toModeFields({ mode, reason }: Begin['site']): Pick<FleetState, 'mode' | 'mode_reason'> {
-  return { mode, mode_reason: reason };
+/** How workers are run this time. */
+function toModeFields({ site, config }: Pick<Begin, 'site' | 'config'>): Partial<FleetState> {
+  return {
+    mode: site.mode,
+    mode_reason: site.reason,
+    worktree_bytes: config.resources.worktree_disk,
+    worktree_bound: WORKTREE_BOUND,
+  };
 }
 
 /** Also what was added to the graph since. */

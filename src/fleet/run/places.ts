@@ -14,6 +14,7 @@ import { requireCommit } from '../git/refs.ts';
 import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
 import { featureBranch, workerBranch, workerName, workerWorktree } from '../names.ts';
+import { findOvergrowth } from '../worker/disk-watch.ts';
 import { Place } from '../worker/place.ts';
 import type { FleetRun } from './fleet-run.ts';
 import { installDependencies } from './install-dependencies.ts';
@@ -104,8 +105,12 @@ export class FleetPlaces {
     await hideFolder(join(paths.worktrees, '..'));
     // Once an agent has had it, the host puts nothing into it any more; what was not finished is made anew.
     const furnished = this.#furnishedFile(key);
-    const isNew = !existsSync(furnished) || !existsSync(worktree);
-    if (isNew && existsSync(worktree)) await git.remove();
+    const isNew =
+      !existsSync(furnished) ||
+      !existsSync(worktree) ||
+      (await findOvergrowth({ git, config })) !== undefined;
+    if (isNew) await rm(furnished, { force: true });
+    if (isNew && existsSync(worktree)) await git.removeFiles();
     const { inject } = this.#run.credentials;
     const restored = new Set<string>();
     using turns = new DisposableStack();

@@ -17,6 +17,7 @@ import { readGraph } from '../graph/read-graph.ts';
 import { takeOrchestrator } from '../state/orchestrator-lock.ts';
 import { StateStore } from '../state/state-store.ts';
 import { AgentRun } from '../worker/agent-run.ts';
+import { describeWorktreeBound } from '../worker/disk-watch.ts';
 import { beginState } from './begin.ts';
 import type { FleetOutcome, PreparedFleet } from './fleet-run.ts';
 import { ensureFeatureBranch } from './merge-level.ts';
@@ -89,7 +90,7 @@ export async function runFleet(
   const credentials = await requireCredentials(config, sources, hooks);
   const site = await machine.openSite(config, toFleetWish(order, config), hooks);
   try {
-    hooks.onNote(describeSite(site));
+    hooks.onNote(`${describeSite(site)}; ${describeWorktreeBound(config)}`);
     const { variables, dropped, warnings } = await prepareAgent(machine, {
       site,
       config,

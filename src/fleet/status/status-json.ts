@@ -21,6 +21,8 @@ export function toStatusJson(state: FleetState, view: StatusView): Record<string
     finished_at: state.finished_at ?? null,
     mode: state.mode ?? null,
     mode_reason: state.mode_reason ?? null,
+    worktree_bytes: state.worktree_bytes ?? null,
+    worktree_bound: state.worktree_bound ?? null,
     orchestrator:
       orchestrator === undefined
         ? null

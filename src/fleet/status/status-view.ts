@@ -37,6 +37,8 @@ export function toStatusView(seen: Seen) {
     runState,
     error: state.error ?? undefined,
     mode: state.mode ?? undefined,
+    worktreeBytes: state.worktree_bytes ?? undefined,
+    worktreeBound: state.worktree_bound ?? undefined,
     orchestrator,
     currentLevel: state.current_level,
     progress,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { CA_FILE, FurnishedCell } from '../../cells/furnished-cell.ts';
 import type { Sight } from '../../cells/require-sight.ts';
 import type { Cell, CellFolder, CellOwner, CellSpec } from '../../core/cell.ts';
-import { HotcellError } from '../../core/errors.ts';
+import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { ExecRequest } from '../../core/exec.ts';
 import { Limits } from '../../core/limits.ts';
 import type { CellNetwork } from '../../egress/cell-network.ts';
@@ -13,6 +13,7 @@ import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { RunInCell } from '../git/cell-git.ts';
 import type { PlaceGit } from '../git/place-git.ts';
+import { awaitOvergrowth, findOvergrowth } from './disk-watch.ts';
 import { runInCell, type RunOptions, type RunResult } from './run-in-cell.ts';
 
 /** Git tells of objects and files; a repository with more changes than that in one task is none of an agent's making. */
@@ -41,18 +42,43 @@ export class Place implements AsyncDisposable {
   readonly #furnished: FurnishedCell;
   readonly #parts: PlaceParts;
   readonly #network: CellNetwork | undefined;
+  readonly #closing = new AbortController();
+  #overgrowth: HotcellError | undefined;
 
   private constructor(parts: PlaceParts, furnished: FurnishedCell, network: CellNetwork | undefined) {
     this.#parts = parts;
     this.#furnished = furnished;
     this.git = parts.git;
     this.#network = network;
+    this.#watchDisk().catch((error: unknown) =>
+      parts.site.log.warn({ cell: this.cell.name, error: messageOf(error) }, 'cell end failed'),
+    );
+  }
+
+  /** SECURITY: the cell ends at once: asked to end, it would go on writing. */
+  async #watchDisk(): Promise<void> {
+    const end = (): void => this.#closing.abort();
+    void this.cell.gone.then(end, end);
+    await this.#endIf(await awaitOvergrowth(this.#parts, this.#closing.signal));
+  }
+
+  async #endIf(overgrowth: HotcellError | undefined): Promise<void> {
+    if (overgrowth === undefined) return;
+    this.#overgrowth = overgrowth;
+    await this[Symbol.asyncDispose]();
+  }
+
+  /** Why the cell was ended from here. */
+  get problem(): string | undefined {
+    return this.#overgrowth?.message;
   }
 
   static async open(parts: PlaceParts): Promise<Place> {
     const { site, git, owner } = parts;
     await git.prepare(owner);
     await parts.furnish?.();
+    const overgrowth = await findOvergrowth(parts);
+    if (overgrowth !== undefined) throw overgrowth;
     await using proof = await makeProof(git.folders);
     const furnished = await FurnishedCell.make({
       driver: site.driver,
@@ -81,13 +107,19 @@ export class Place implements AsyncDisposable {
       throw new HotcellError('CELL_START_FAILED', `no home in cell ${this.cell.name}: ${stderr}`);
   }
 
-  /** Runs a program in the worktree. */
-  run(request: ExecRequest, options?: RunOptions): Promise<RunResult> {
-    return runInCell(
-      this.cell,
-      { folder: 'workspace', ...request, env: { ...this.#env(), ...request.env } },
-      options,
-    );
+  /** Runs a program in the worktree. Throws WORKTREE_TOO_LARGE when the cell was ended for that. */
+  async run(request: ExecRequest, options?: RunOptions): Promise<RunResult> {
+    const env = { ...this.#env(), ...request.env };
+    try {
+      return await runInCell(this.cell, { folder: 'workspace', ...request, env }, options);
+    } finally {
+      // Not every driver says of a program that was killed with its cell that it was lost.
+      this.#requireNoOvergrowth();
+    }
+  }
+
+  #requireNoOvergrowth(): void {
+    if (this.#overgrowth !== undefined) throw this.#overgrowth;
   }
 
   #env(): Record<string, string> {
@@ -104,11 +136,17 @@ export class Place implements AsyncDisposable {
     };
   }
 
-  /**
-   * Removes what programs have left in memory: a task that fills it would otherwise leave no room for the next one, and not
-   * even for its credentials.
-   */
+  /** After a task: the next one must not pay for what this one has left. A worktree that is too large ends the cell. */
   async tidy(): Promise<void> {
+    await this.#emptyMemory().catch((error: unknown) => {
+      // What the task has done is done.
+      if (error !== this.#overgrowth) throw error;
+    });
+    await this.#endIf(await findOvergrowth(this.#parts));
+  }
+
+  /** A task that fills it would otherwise leave no room for the next one, and not even for its credentials. */
+  async #emptyMemory(): Promise<void> {
     const ours = [CA_FILE, 'home'].flatMap((name) => ['!', '-path', `{workdir}/${name}`]);
     const request = {
       argv: ['find', '{workdir}', '-mindepth', '1', '-depth', ...ours, '-delete'] as const,
@@ -156,6 +194,7 @@ export class Place implements AsyncDisposable {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
     return this.#furnished[Symbol.asyncDispose]();
   }
 }

@@ -26,7 +26,7 @@ export function watchPlace(place: Place, { worker, paths, config, board, onLost 
   );
   void place.cell.gone.then(() => {
     clearInterval(timer);
-    onLost('its cell was ended from outside');
+    onLost(place.problem ?? 'its cell was ended from outside');
   });
   const beat = async (): Promise<void> => {
     last = Date.now();

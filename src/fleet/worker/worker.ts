@@ -163,14 +163,15 @@ export class Worker {
   async #break(order: Attempt, { code, message }: HotcellError): Promise<void> {
     const { worker, board, log } = this.#parts;
     const { id } = order.task;
-    const lost = this.#lost ?? (LOSSES.has(code) ? message : undefined);
+    const isTooLarge = code === 'WORKTREE_TOO_LARGE';
+    const lost = isTooLarge ? message : (this.#lost ?? (LOSSES.has(code) ? message : undefined));
     log.error(message, { task_id: id, event: 'attempt_broken', data: { code } });
     // SECURITY: what it has done to its worktree or to git is gone before others come, too.
     if (lost === undefined) await putAside(order).catch(() => {});
     const taken = await this.#parts.findTaken(id);
     if (taken !== undefined) board.settle(worker, id, taken);
     else if (order.signal.aborted) board.requeue(id, 'stopped');
-    else if (lost !== undefined) board.lose(id, lost);
+    else if (lost !== undefined && !isTooLarge) board.lose(id, lost);
     else board.fail(id, message, 1);
     if (lost !== undefined && !order.signal.aborted) await this.#crash(lost);
   }
