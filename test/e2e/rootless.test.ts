@@ -1,37 +1,16 @@
 import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chownSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { toCgroupLayout } from '../../src/drivers/oci/cgroup-layout.ts';
-import { findProgram } from '../../src/drivers/process/find-program.ts';
 import { findTraces } from '../support/leftovers.ts';
 import { countMarked, makeMarker } from '../support/live-server.ts';
-import { isRoot, testThatNeeds } from '../support/needs.ts';
-import { tmpdirOnTmpfs } from '../support/server.ts';
+import { testThatNeeds } from '../support/needs.ts';
+import { NOBODY, Nobody, whyNoNobody } from '../support/nobody.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const NOBODY = 65534;
 const SECRET = 'the secret of the caller';
-
-/** Why nobody cannot be played here. */
-function whyNot(): string | undefined {
-  if (!isRoot) return 'only root can become somebody else';
-  const missing = ['crun', 'unshare', 'setpriv'].filter((name) => findProgram(name) === undefined);
-  return missing.length === 0 ? undefined : `${missing.join(', ')} is not installed`;
-}
-const rootlessTest = testThatNeeds(whyNot());
+const rootlessTest = testThatNeeds(whyNoNobody());
 
 /** A part of cgroup v2 was handed to nobody, the user: the cgroup that we are in, or the one above. */
 function isDelegated(): boolean {
@@ -44,43 +23,27 @@ function isDelegated(): boolean {
 /** Without root there is nobody to keep these: cgroups are root's, and the only id to map is the caller's. */
 const MISSING = [...(isDelegated() ? [] : ['cpus', 'memoryBytes', 'processes']), 'identity'];
 
-let folder = '';
+const nobody = new Nobody();
 let server: Server | undefined;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdirOnTmpfs(), 'hotcell-rootless-'));
-  chmodSync(folder, 0o711);
-  for (const [name, mode] of [
-    ['state', 0o711],
-    ['home', 0o700],
-  ] as const) {
-    mkdirSync(join(folder, name), { mode });
-    chmodSync(join(folder, name), mode);
-    chownSync(join(folder, name), NOBODY, NOBODY);
-  }
-  mkdirSync(join(folder, 'checkout'));
-  writeFileSync(join(folder, 'home/secret.txt'), SECRET, { mode: 0o644 });
-  chownSync(join(folder, 'home/secret.txt'), NOBODY, NOBODY);
+  writeFileSync(join(nobody.home, 'secret.txt'), SECRET, { mode: 0o644 });
+  chownSync(join(nobody.home, 'secret.txt'), NOBODY, NOBODY);
   server = createServer();
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
 });
 afterAll(() => {
   server?.close();
-  rmSync(folder, { recursive: true, force: true });
+  nobody[Symbol.dispose]();
 });
 
-/** Becomes nobody in a mount namespace of its own, where the checkout can be reached whatever lies above it. */
-const BECOME_NOBODY = `
-  set -eu
-  checkout=$1 seen=$2 folder=$3 place=$4; shift 4
-  mount --bind "$checkout" "$seen"
-  cd "$place"
-  exec setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
-    HOME="$folder/home" HOTCELL_STATE_DIR="$folder/state" HOTCELL_SESSIONS_DIR="$folder/sessions" "$seen/node_modules/node/bin/node" "$seen/src/cli/main.ts" "$@"
-`;
-
 function hotcellAsNobody(args: readonly string[], { place = '/', input = '' } = {}) {
-  const words = ['-m', 'sh', '-c', BECOME_NOBODY, 'sh', ROOT, join(folder, 'checkout'), folder, place];
-  return spawnSync('unshare', [...words, ...args], { encoding: 'utf8', input });
+  const [program, ...words] = nobody.command('src/cli/main.ts');
+  return spawnSync(program, [...words, ...args], {
+    encoding: 'utf8',
+    input,
+    env: nobody.env,
+    cwd: place,
+  });
 }
 
 function runAsNobody(code: string, ...args: string[]) {
@@ -107,11 +70,11 @@ describe('without root', () => {
       detail: `nobody enforces: ${MISSING.join(', ')}`,
       hint: expect.stringContaining(`--weaker ${MISSING.join(',')}`) as unknown,
     });
-    expect(readdirSync(join(folder, 'state'))).toEqual([]);
+    expect(readdirSync(nobody.state)).toEqual([]);
   });
 
   rootlessTest('[SC-04, FL-02] a fleet is refused in the same words, and has the flag that they name', () => {
-    const place = join(folder, 'home/repository');
+    const place = join(nobody.home, 'repository');
     const graph = { feature: 'demo', tasks: [{ id: 'A', title: 'A', level: 1 }] };
     mkdirSync(join(place, '.gsd/specs/demo'), { recursive: true });
     writeFileSync(join(place, '.gsd/specs/demo/task-graph.json'), JSON.stringify(graph));
@@ -190,7 +153,7 @@ describe('without root', () => {
   });
 
   rootlessTest('[SC-03] the home of the caller cannot be read, although its owner runs the cell', () => {
-    const file = join(folder, 'home/secret.txt');
+    const file = join(nobody.home, 'secret.txt');
     const ways = [file, `/proc/1/root${file}`, `/proc/self/cwd/../${file}`];
     const told = sayInside(`cat ${ways.join(' ')} 2>/dev/null; echo $?; echo $HOME`);
     expect(told).toBe('1\n/tmp\n');
@@ -204,7 +167,7 @@ describe('without root', () => {
     const marker = makeMarker();
     expect(sayInside(`sleep ${marker} & echo started`)).toBe('started\n');
     expect(countMarked(marker)).toBe(0);
-    expect(findTraces(join(folder, 'state'))).toEqual({
+    expect(findTraces(nobody.state)).toEqual({
       processes: [],
       cgroups: [],
       mounts: [],
