@@ -108,6 +108,11 @@ export class OciCell extends KnownCell implements Cell {
     await this.#link?.untilReady();
   }
 
+  /** Precondition: the agent has opened its ends, or there is none any more. */
+  seal(): Promise<void> {
+    return this.#parts.channel.seal();
+  }
+
   async #live(): Promise<void> {
     const { channel, runtime } = this.#parts;
     const runtimeEnded = runtime.ended.then(() => {

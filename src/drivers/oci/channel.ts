@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import type { ExecEvent } from '../../core/exec.ts';
 import { EventQueue } from '../../lib/event-queue.ts';
 import { errnoOf } from '../../lib/errno.ts';
-import type { FifoKit } from './fifo-kit.ts';
+import { sealKit, type FifoKit } from './fifo-kit.ts';
 import { StatusReader, type ProgramEnd } from './outcome.ts';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
@@ -18,6 +18,7 @@ export class Channel {
   readonly #readers = new Map<'out' | 'err' | 'status', Socket>();
   readonly #hold: number;
   #held = true;
+  #sealed = false;
   /** The init has the far end of stdin open. Closing ours before would leave it waiting for ever. */
   #farEndOpen = false;
   #closing = false;
@@ -117,6 +118,15 @@ export class Channel {
     closeSync(this.#hold);
   }
 
+  /**
+   * From now on nobody opens the FIFOs, and neither do we. Precondition: every reader has seen a writer, so that it ends with
+   * the last one by itself.
+   */
+  async seal(): Promise<void> {
+    this.#sealed = true;
+    await sealKit(this.#kit);
+  }
+
   /** Leaves the far ends to whoever opens the FIFOs next. */
   detach(): void {
     this.letGo();
@@ -124,26 +134,33 @@ export class Channel {
     for (const reader of this.#readers.values()) reader.destroy();
   }
 
-  /**
-   * Brings the end of the streams about when their writers are known to be dead or never came: a reader that has
-   * never seen a writer would wait for ever, so be that writer for a moment.
-   */
+  /** Brings the end of the streams about when their writers are known to be dead or never came. */
   hangUp(): void {
     this.letGo();
     this.#stdin.destroy();
-    for (const [name, reader] of this.#readers) {
-      if (!reader.destroyed) touchWriteEnd(this.#kit.path(name));
-    }
+    if (!this.#sealed) this.touchReaders();
     this.#forOutput((reader) => reader.resume());
+  }
+
+  /** A reader that has never seen a writer would wait for ever: this is one for a moment. */
+  touchReaders(): void {
+    for (const [name, reader] of this.#readers) touchReader(reader, this.#kit.path(name));
   }
 }
 
-/** Opens a FIFO for writing and closes it again: wakes whoever waits for a writer. */
-export function touchWriteEnd(path: string): void {
+/** Does so until it is done: an error where nobody waits for the answer would end the server. */
+export function touchReader(reader: Socket, path: string): void {
+  if (reader.destroyed || touchWriteEnd(path)) return;
+  setTimeout(() => touchReader(reader, path), LONGEST_LOOK_MS);
+}
+
+/** Opens a FIFO for writing and closes it again. False: not now, as when there are no descriptors left. */
+function touchWriteEnd(path: string): boolean {
   try {
     closeSync(openSync(path, O_WRONLY | O_NONBLOCK));
+    return true;
   } catch (error) {
     // Nobody has it open for reading, or somebody removed it under our feet.
-    if (errnoOf(error) !== 'ENXIO' && errnoOf(error) !== 'ENOENT') throw error;
+    return errnoOf(error) === 'ENXIO' || errnoOf(error) === 'ENOENT';
   }
 }

@@ -17,8 +17,8 @@ import { removeBundle, writeBundle } from './bundle.ts';
 import { OciCell } from './cell.ts';
 import { CellCgroup, hierarchiesOf, removeCgroups } from './cgroup.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
-import { Channel, touchWriteEnd } from './channel.ts';
-import { sealKit, unsealKit, type FifoKit } from './fifo-kit.ts';
+import { Channel } from './channel.ts';
+import { unsealKit, type FifoKit } from './fifo-kit.ts';
 import type { HostIdentity } from './identity.ts';
 import { Keeper } from './keeper.ts';
 import {
@@ -122,7 +122,7 @@ export class OciDriver implements Driver {
       { id, spec, kit },
       { marker: Buffer.from(marker, 'base64'), adopted: true },
     );
-    await sealKit(kit);
+    await cell.seal();
     await cell.ready();
     return cell;
   }
@@ -192,7 +192,7 @@ export class OciDriver implements Driver {
     );
     if (spec.main === undefined) {
       await cell.ready();
-      await sealKit(kit);
+      await cell.seal();
     }
     return cell;
   }
@@ -211,8 +211,11 @@ export class OciDriver implements Driver {
       lasting?.adopted === true
         ? site.keeper.follow(kit.log)
         : site.keeper.start(site.cli.toRunWords(id, cellFolderOf(site, id), { shared }), kit.log);
-    // A reader that has never seen a writer would wait for ever, if the runtime is gone.
-    if (lasting?.adopted === true) touchWriteEnd(kit.log);
+    if (lasting?.adopted === true) {
+      // Runtime and agent may be gone, and once the FIFOs are sealed nobody could be that writer any more.
+      runtime.touch();
+      channel.touchReaders();
+    }
     const cell = new OciCell({
       id,
       spec,

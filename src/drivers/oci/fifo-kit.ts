@@ -105,6 +105,8 @@ export function toChannelMounts(
 /**
  * Once both sides have opened the FIFOs nobody else may.
  * SECURITY: the agent of a cell and its programs are one user; without this a program could speak in the agent's name.
+ * Without root that user is ourselves, so that we could not open them either, and need not: see `Channel.seal`. The program
+ * cannot take the seal off: it sees them in a read-only mount, and has no capability to pass over a mode.
  */
 export async function sealKit(kit: FifoKit): Promise<void> {
   await Promise.all(FIFO_NAMES.map((name) => chmod(kit.path(name), 0)));

@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { HotcellError } from '../../core/errors.ts';
 import { HELPER_ENV } from '../process/run-command.ts';
-import { touchWriteEnd } from './channel.ts';
+import { touchReader } from './channel.ts';
 
 /** Mounts that must be hidden from the runtime, and whether we may do so as root or need a user namespace for it. */
 export interface HiddenMounts {
@@ -19,6 +19,8 @@ export interface RuntimeProcess {
   readonly ended: Promise<void>;
   /** What it said, which is only something when it failed. */
   words(): string;
+  /** Lets `ended` resolve if it is gone already, or will never come. */
+  touch(): void;
   /** Whatever becomes of it is not our business any more. */
   leave(): void;
 }
@@ -33,7 +35,7 @@ const WORDS_KEPT = 4096;
  */
 export class Keeper implements AsyncDisposable {
   readonly #hidden: HiddenMounts | undefined;
-  readonly #logs = new Set<string>();
+  readonly #logs = new Map<string, Socket>();
   #process: ChildProcessWithoutNullStreams;
   #reviving: Promise<void> | undefined;
   #closed = false;
@@ -49,7 +51,7 @@ export class Keeper implements AsyncDisposable {
 
   #follow(child: ChildProcessWithoutNullStreams): ChildProcessWithoutNullStreams {
     // What it had not started yet will never come: whoever waits for it learns that.
-    child.on('exit', () => this.#logs.forEach((log) => touchWriteEnd(log)));
+    child.on('exit', () => this.#logs.forEach(touchReader));
     child.stdin.on('error', () => {});
     return child;
   }
@@ -76,19 +78,19 @@ export class Keeper implements AsyncDisposable {
   start(words: readonly string[], log: string): RuntimeProcess {
     const runtime = this.follow(log);
     this.#process.stdin.write(`${[log, ...words].join('\0')}\0\0`);
-    if (this.ended) touchWriteEnd(log);
+    if (this.ended) runtime.touch();
     return runtime;
   }
 
   /** A runtime that was started before, by us or by another keeper, with this FIFO. */
   follow(log: string): RuntimeProcess {
-    this.#logs.add(log);
     let said = '';
     const reader = new Socket({
       fd: openSync(log, constants.O_RDONLY | constants.O_NONBLOCK),
       readable: true,
       writable: false,
     });
+    this.#logs.set(log, reader);
     reader.on('error', () => {});
     reader.on('data', (bytes: Buffer) => {
       said = (said + bytes.toString()).slice(-WORDS_KEPT);
@@ -99,7 +101,12 @@ export class Keeper implements AsyncDisposable {
         resolve();
       });
     });
-    return { ended, words: () => said, leave: () => void reader.destroy() };
+    return {
+      ended,
+      words: () => said,
+      touch: () => touchReader(reader, log),
+      leave: () => void reader.destroy(),
+    };
   }
 
   /** Nothing can be started any more. */
