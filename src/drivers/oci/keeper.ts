@@ -129,17 +129,20 @@ async function spawnKeeper(hidden: HiddenMounts | undefined): Promise<ChildProce
   const [program = '', ...words] = toCommand(hidden);
   const child = spawn(program, words, { env: HELPER_ENV, stdio: ['pipe', 'pipe', 'pipe'] });
   const errors: string[] = [];
-  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
-  const started = await Promise.race([
-    once(child.stdout, 'data').then(() => true),
-    once(child, 'close').then(() => false),
-    once(child, 'error').then(() => false),
-  ]);
-  if (!started || child.pid === undefined) {
+  // For good: an error that nobody listens for would end the server.
+  child.on('error', ({ message }) => errors.push(message));
+  if (child.pid === undefined) await once(child, 'error');
+  // Only now, because without descriptors left it has no streams either.
+  if (child.pid === undefined || !(await isReady(child, errors))) {
     throw new HotcellError('DRIVER_UNAVAILABLE', `cannot start the keeper: ${errors.join('').trim()}`);
   }
   child.unref();
   return child;
+}
+
+async function isReady(child: ChildProcessWithoutNullStreams, errors: string[]): Promise<boolean> {
+  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
+  return Promise.race([once(child.stdout, 'data').then(() => true), once(child, 'close').then(() => false)]);
 }
 
 function toCommand(hidden: HiddenMounts | undefined): string[] {

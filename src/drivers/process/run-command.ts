@@ -33,13 +33,15 @@ export function runCommand(
       stdio: ['pipe', 'pipe', 'pipe'],
       ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs, killSignal: 'SIGKILL' }),
     });
+    child.on('error', reject);
+    // Then it has no streams either where there are no descriptors left, and the error comes in a moment.
+    if (child.pid === undefined) return;
     const stdout: Buffer[] = [];
     const stderr: Buffer[] = [];
     child.stdin.on('error', () => {});
     child.stdin.end();
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
-    child.on('error', reject);
     child.on('close', (code) => {
       resolve({
         code: code ?? 137,
