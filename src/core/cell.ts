@@ -146,7 +146,10 @@ export interface Cell {
   usage(): Promise<CellUsage>;
   /** Changes the memory limit of the running cell; absent where that cannot be done. */
   limitMemory?(bytes: number): Promise<void>;
-  /** Resolves when the cell has ended for whatever reason and nothing of it is left. */
+  /**
+   * Resolves when the cell has ended for whatever reason and nothing of it is left but what the driver cannot remove. Never
+   * rejects.
+   */
   readonly gone: Promise<void>;
   /** Kills everything in the cell and removes every trace. May be called twice. */
   dispose(): Promise<void>;

@@ -1,12 +1,10 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { toHotcellError } from '../../src/core/errors.ts';
-import { PROMISES } from '../../src/core/enforcement.ts';
 import { DEFAULT_LIMITS } from '../../src/core/limits.ts';
 import { SILENT_LOG } from '../../src/core/log.ts';
-import { OciDriver } from '../../src/drivers/oci/driver.ts';
 import { bash, finish } from './cells.ts';
+import { makeOciDriver } from './rootless-driver.ts';
 
 /** Somebody who is not root has a worker in a folder of theirs. What came of it goes to stdout. */
 const home = process.argv[2] ?? '';
@@ -18,15 +16,7 @@ mkdirSync(tree);
 writeFileSync(join(tree, '.git'), 'gitdir: /of/the/host\n');
 writeFileSync(join(base, 'pointer'), 'gitdir: /git\n');
 
-const driver = new OciDriver({
-  runtime: 'crun',
-  stateDirectory,
-  rootfs: undefined,
-  guest: fileURLToPath(new URL('../../guest', import.meta.url)),
-  tools: [],
-  weaker: PROMISES,
-  log: SILENT_LOG,
-});
+const driver = makeOciDriver(stateDirectory, SILENT_LOG);
 const owner = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
 const spec = {
   name: 'rootless-worker-0',

@@ -1,33 +1,20 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { requireLastingCell } from '../../src/core/capabilities.ts';
 import type { Cell } from '../../src/core/cell.ts';
-import { PROMISES } from '../../src/core/enforcement.ts';
 import { toHotcellError } from '../../src/core/errors.ts';
 import { DEFAULT_LIMITS } from '../../src/core/limits.ts';
-import type { Log } from '../../src/core/log.ts';
-import { OciDriver } from '../../src/drivers/oci/driver.ts';
+import type { OciDriver } from '../../src/drivers/oci/driver.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { descendantsOf, listAll, type SeenProcess } from '../support/processes.ts';
 import { bash, finish } from './cells.ts';
+import { makeLog, makeOciDriver } from './rootless-driver.ts';
 
 /** Somebody who is not root ends cells that take commands, in every way there is. What came of it goes to stdout. */
 const stateDirectory = process.argv[2] ?? '';
 const rounds = Number(process.argv[3]);
 
-const said: string[] = [];
-const say = (fields: object, words: string): void => void said.push(`${words} ${JSON.stringify(fields)}`);
-const log: Log = { debug: () => {}, info: say, warn: say, error: say };
-const makeDriver = (): OciDriver =>
-  new OciDriver({
-    runtime: 'crun',
-    stateDirectory,
-    rootfs: undefined,
-    guest: fileURLToPath(new URL('../../guest', import.meta.url)),
-    tools: [],
-    weaker: PROMISES,
-    log,
-  });
+const { log, said } = makeLog();
+const makeDriver = (): OciDriver => makeOciDriver(stateDirectory, log);
 const spec = { name: 'rootless-ends', kind: 'worker', limits: DEFAULT_LIMITS } as const;
 
 const isAgent = ({ pid }: SeenProcess): boolean =>

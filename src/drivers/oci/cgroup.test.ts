@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -122,6 +122,12 @@ describe('a cgroup', () => {
   test('[CX-10] CPU time and peak memory are those of the kernel', async () => {
     const { cgroup } = await create(COUNTERS);
     expect(cgroup.usage()).toEqual({ cpuMs: 12.345, peakMemoryBytes: 10 * MiB, reached: [] });
+  });
+
+  test('[CX-08] counters that cannot be read, as when somebody removed the cgroup, are no error', async () => {
+    const { cgroup, folder } = await create({});
+    mkdirSync(join(folder, 'cpu.stat'));
+    expect(cgroup.usage()).toEqual({ cpuMs: 0, peakMemoryBytes: undefined, reached: [] });
   });
 
   test('[CX-09] killed for memory and refused a process are told', async () => {

@@ -182,7 +182,12 @@ export class CellCgroup {
     if (descriptor === undefined) return undefined;
     this.#stats.set(name, descriptor);
     const buffer = Buffer.allocUnsafe(1024);
-    return buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
+    try {
+      return buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
+    } catch {
+      // Somebody else removed the cgroup, and the end of the cell must be told all the same.
+      return undefined;
+    }
   }
 
   limitMemory(granted: number): void {

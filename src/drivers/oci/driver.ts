@@ -15,12 +15,11 @@ import {
 } from '../process/instance.ts';
 import { removeBundle, writeBundle } from './bundle.ts';
 import { OciCell } from './cell.ts';
-import { CellCgroup, hierarchiesOf, removeCgroups } from './cgroup.ts';
+import { CellCgroup, removeCgroups } from './cgroup.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
 import { Channel } from './channel.ts';
 import { unsealKit, type FifoKit } from './fifo-kit.ts';
 import type { HostIdentity } from './identity.ts';
-import { Keeper } from './keeper.ts';
 import {
   cellFolderOf,
   noteKit,
@@ -29,18 +28,14 @@ import {
   requireFolder,
   toRecord,
 } from './lasting-cells.ts';
-import { probeOci, toHiddenMounts } from './probe.ts';
-import { toContainerIds } from './runtime.ts';
-import { killStrayRuntimes } from './stray-runtimes.ts';
+import { probeOci } from './probe.ts';
+import { reclaimDead } from './reclaim.ts';
 import {
   cgroupPathOf,
   closeSite,
   isBroken,
   leaveSite,
   openSite,
-  removeFolder,
-  runtimeDirectoryOf,
-  toCli,
   type OciOptions,
   type OciSite,
 } from './site.ts';
@@ -131,7 +126,7 @@ export class OciDriver implements Driver {
     const { directory } = lastingInstance(await this.#stateDirectory(), store);
     if (!existsSync(directory)) return [];
     const { host } = await probeOci(this.#options);
-    return host === undefined ? [] : removeLasting(await this.#openLasting(store), keep);
+    return host === undefined ? [] : removeLasting(await this.#openLasting(store), keep, this.#options.log);
   }
 
   #openLasting(store: string): Promise<OciSite> {
@@ -166,7 +161,7 @@ export class OciDriver implements Driver {
     this.#options.log.error({ cells: this.#cells.size }, 'state folder lost');
     const cells = [...this.#cells.values()].filter((cell) => cell.lasting === undefined);
     await Promise.all(cells.map((cell) => cell.abandon()));
-    await closeSite(site);
+    await closeSite(site, this.#options.log);
   }
 
   async #start(site: OciSite, id: string, spec: CellSpec): Promise<OciCell> {
@@ -230,21 +225,22 @@ export class OciDriver implements Driver {
         : { lasting: { ...lasting, record: toRecord(id, kit, lasting.marker) } }),
     });
     this.#cells.set(id, cell);
-    // A cell that cannot be cleaned up is left to the next start; it must not end the server.
-    cell.gone.catch((error: unknown) =>
-      this.#options.log.error({ cell: id, error: messageOf(error) }, 'cell removal failed'),
-    );
     return cell;
   }
 
+  /** What cannot be removed is left to the end of the site or to the next start: it must not end the server. */
   async #cleanUp(site: OciSite, { id, spec, kit }: MadeCell, cgroup?: CellCgroup): Promise<void> {
     this.#cells.delete(id);
-    if (site.cli.knows(id)) await site.cli.delete(id);
-    cgroup?.close();
-    await removeCgroups(site.hierarchies, join(cgroupPathOf(site.instance.id), id));
-    await removeBundle(cellFolderOf(site, id));
-    if (spec.main === undefined) await site.kits.discard(kit);
-    else site.kits.giveBack(kit);
+    try {
+      if (site.cli.knows(id)) await site.cli.delete(id);
+      cgroup?.close();
+      await removeCgroups(site.hierarchies, join(cgroupPathOf(site.instance.id), id));
+      await removeBundle(cellFolderOf(site, id));
+      if (spec.main === undefined) await site.kits.discard(kit);
+      else site.kits.giveBack(kit);
+    } catch (error) {
+      this.#options.log.error({ cell: id, name: spec.name, error: messageOf(error) }, 'cell removal failed');
+    }
   }
 
   async #stateDirectory(): Promise<string> {
@@ -260,28 +256,26 @@ export class OciDriver implements Driver {
     if (dead.length === 0) return [];
     const { host } = await probeOci(this.#options);
     if (host === undefined) return [];
-    await using keeper = await Keeper.open(toHiddenMounts(host));
-    const reclaimed: string[] = [];
-    for (const instance of dead) {
-      const cli = toCli(host, instance, keeper);
-      killStrayRuntimes(runtimeDirectoryOf(instance));
-      const entries = await readdir(runtimeDirectoryOf(instance)).catch(() => []);
-      for (const id of toContainerIds(entries)) {
-        // gVisor's delete waits in vain for a sandbox that it has to kill itself.
-        await cli.kill(id);
-        await cli.delete(id);
-        reclaimed.push(id);
-      }
-      await removeCgroups(hierarchiesOf(host.cgroups), cgroupPathOf(instance.id));
-      await removeFolder(instance.directory);
-    }
-    return reclaimed;
+    return reclaimDead(host, dead, this.#options.log);
   }
 
   /** With its last cell the place of lasting cells goes, too. */
   async #closeLasting(site: OciSite): Promise<void> {
     const cells = await readdir(join(site.instance.directory, 'cells')).catch(() => []);
-    await (cells.length > 0 ? leaveSite(site) : closeSite(site));
+    await (cells.length > 0 ? leaveSite(site) : closeSite(site, this.#options.log));
+  }
+
+  /** False for one that cannot be ended now: it ends without our side of it, and the next start removes the rest. */
+  async #end(cell: OciCell): Promise<boolean> {
+    try {
+      await cell.dispose();
+      return true;
+    } catch (error) {
+      const { id, name } = cell;
+      this.#options.log.error({ cell: id, name, error: messageOf(error) }, 'cell removal failed');
+      cell.leaveAlone();
+      return false;
+    }
   }
 
   async close(): Promise<void> {
@@ -289,8 +283,10 @@ export class OciDriver implements Driver {
     const site = await this.#site?.catch(() => undefined);
     const cells = [...this.#cells.values()];
     for (const cell of cells) if (cell.lasting !== undefined) cell.leaveAlone();
-    await Promise.all(cells.filter((cell) => cell.lasting === undefined).map((cell) => cell.dispose()));
-    if (site !== undefined) await closeSite(site);
+    const own = cells.filter((cell) => cell.lasting === undefined);
+    const ended = await Promise.all(own.map((cell) => this.#end(cell)));
+    if (site !== undefined)
+      await (ended.every(Boolean) ? closeSite(site, this.#options.log) : leaveSite(site));
     this.#site = undefined;
     for (const opening of this.#lasting.values()) await this.#closeLasting(await opening);
     this.#lasting.clear();

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import * as z from 'zod';
-import { HotcellError } from '../../core/errors.ts';
+import { HotcellError, messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
 import { removeBundle } from './bundle.ts';
 import { removeCgroups } from './cgroup.ts';
 import type { FifoKit } from './fifo-kit.ts';
@@ -44,27 +45,40 @@ export function requireFolder(folder: string, name: string): void {
     throw new HotcellError('CELL_LOST', `cell ${name} is gone: the machine was started again`);
 }
 
-/** Removes every cell of the site but these, and whatever no cell uses any more. */
-export async function removeLasting(site: OciSite, keep: ReadonlySet<string>): Promise<string[]> {
+/**
+ * Removes every cell of the site but these, and whatever no cell uses any more. What cannot be removed is told and left to the
+ * next start.
+ */
+export async function removeLasting(site: OciSite, keep: ReadonlySet<string>, log: Log): Promise<string[]> {
   const { directory } = site.instance;
   const folders = await readdir(join(directory, 'cells')).catch(() => []);
   const records = toContainerIds(await readdir(runtimeDirectoryOf(site.instance)).catch(() => []));
   const groups = await listCgroups(site);
-  const removed = [...new Set([...folders, ...records, ...groups])].filter((id) => !keep.has(id));
-  for (const id of removed) {
-    if (site.cli.knows(id)) {
-      // A frozen one would not die.
-      await site.cli.resume(id);
-      await site.cli.kill(id);
-      await site.cli.delete(id);
+  const removed: string[] = [];
+  for (const id of new Set([...folders, ...records, ...groups])) {
+    if (keep.has(id)) continue;
+    try {
+      await removeCell(site, id);
+      removed.push(id);
+    } catch (error) {
+      log.error({ cell: id, error: messageOf(error) }, 'cell removal failed');
     }
-    await removeCgroups(site.hierarchies, join(cgroupPathOf(site.instance.id), id));
-    await removeBundle(cellFolderOf(site, id));
   }
   const kits = await Promise.all([...keep].map((id) => readIn(cellFolderOf(site, id), 'kit')));
   await site.kits.sweep(new Set(kits));
   await removeRoots(site, keep);
   return removed;
+}
+
+async function removeCell(site: OciSite, id: string): Promise<void> {
+  if (site.cli.knows(id)) {
+    // A frozen one would not die.
+    await site.cli.resume(id);
+    await site.cli.kill(id);
+    await site.cli.delete(id);
+  }
+  await removeCgroups(site.hierarchies, join(cgroupPathOf(site.instance.id), id));
+  await removeBundle(cellFolderOf(site, id));
 }
 
 /** A server that was killed while it made a cell may have left no more than this of it. */

@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path';
 import type { Isolation } from '../../core/cell.ts';
 import { requireEnforcement } from '../../core/enforcement.ts';
 import type { DriverSurroundings } from '../kind.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
 import { requireHost } from '../probed.ts';
 import {
   defaultStateDirectory,
@@ -115,12 +117,16 @@ function watchFor(directory: string, onVanished: () => void): FSWatcher {
   return watcher;
 }
 
-/** Precondition: the site has no cells any more. */
-export async function closeSite(site: OciSite): Promise<void> {
-  site.watcher.close();
-  await removeCgroups(hierarchiesOf(site.host.cgroups), cgroupPathOf(site.instance.id));
-  await site.keeper[Symbol.asyncDispose]();
-  await removeFolder(site.instance.directory);
+/** Precondition: the site has no cells any more. What cannot be removed is left to the next start. */
+export async function closeSite(site: OciSite, log: Log): Promise<void> {
+  const { id, directory } = site.instance;
+  try {
+    await leaveSite(site);
+    await removeCgroups(hierarchiesOf(site.host.cgroups), cgroupPathOf(id));
+    await removeFolder(directory);
+  } catch (error) {
+    log.error({ instance: id, error: messageOf(error) }, 'instance removal failed');
+  }
 }
 
 /** Leaves the cells to the next server. */
