@@ -59,7 +59,7 @@ export class Nobody implements Disposable {
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
       HOME: this.home,
       HOTCELL_STATE_DIR: this.state,
-      HOTCELL_SESSIONS_DIR: join(this.folder, 'sessions'),
+      HOTCELL_SESSIONS_DIR: join(this.home, 'sessions'),
     };
   }
 

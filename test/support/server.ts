@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** A module that the process loads before the server's own and that changes those: they come from the sources then. */
   readonly preload?: string;
+  /** Instead of node with our main, as when somebody else is to run it. */
+  readonly program?: readonly string[];
   /** Given when a second server is to find what the first one left. */
   readonly stateDirectory?: string;
 }
@@ -86,7 +88,8 @@ export class TestServer implements AsyncDisposable {
     const state = options.stateDirectory ?? makeStateDirectory();
     const main = options.preload === undefined ? [MAIN] : ['--import', options.preload, SOURCE];
     const settings = ['--port', '0', ...(way?.args ?? []), ...(options.args ?? [])];
-    const child = spawn(process.execPath, ['--max-semi-space-size=2', ...main, 'up', ...settings], {
+    const [file = '', ...words] = options.program ?? [process.execPath, '--max-semi-space-size=2', ...main];
+    const child = spawn(file, [...words, 'up', ...settings], {
       // Flag and the last three variables as the launcher has them.
       env: {
         PATH: process.env['PATH'] ?? '',
