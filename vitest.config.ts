@@ -6,7 +6,7 @@ import { LongestFirst } from './test/support/longest-first.ts';
  * The name of a project begins with its tier: `npm test -- --tier cells` runs the projects `cells*`. Tiers follow each
  * other, and in each of them whatever measures the machine comes last, alone.
  */
-const TIERS = ['check', 'cells', 'engines', 'faults'];
+const TIERS = ['check', 'cells', 'engines', 'agents', 'faults'];
 const ALONE_LAST = '-alone';
 
 /** Of the code beside them, but slow: they start real programs, or send floods. */
@@ -105,6 +105,7 @@ export default defineConfig({
       toProject('cells-guest', 3, { include: ['guest/**/*.test.ts'], ...slow }),
       ...toTier('cells', { include: PLACES, exclude: engines, provide: { ways: 'own' } }),
       ...toTier('engines', { include: [...engines, ...mixed], provide: { ways: 'engine' }, ...engine }),
+      toProject('agents', 1, { ...slow, include: ['test/agents/**/*.test.ts'] }),
       ...toTier('faults', { include: ['test/faults/**/*.test.ts'], provide: { ways: 'all' }, ...engine }),
     ],
   },

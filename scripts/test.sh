@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # npm test: installs what the tests need, runs everything, and tells every failure.
-#   npm test -- --tier check --tier cells    runs these tiers: check, cells, engines, faults
+#   npm test -- --tier check --tier cells    runs these tiers: check, cells, engines, agents, faults
 #   npm test -- test/contract                runs vitest with these arguments and nothing else
 set -euo pipefail
 unset CDPATH
@@ -11,7 +11,7 @@ source scripts/setup.sh
 # shellcheck source=scripts/checks.sh
 source scripts/checks.sh
 
-TIERS=(check cells engines faults)
+TIERS=(check cells engines agents faults)
 
 ensure_npm_packages "$root" dev
 require_node "$root"
