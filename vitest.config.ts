@@ -42,6 +42,10 @@ const mixed = real.filter((file) =>
 const ENGINE = /DOCKER_(?:FRESH|SHARED)|support\/(?:docker-engine|podman|apple-|private-engine)/;
 const engines = real.filter((file) => !mixed.includes(file) && ENGINE.test(readsOf(file)));
 
+/** With the real agent. Those over several ways leave the one of an engine to a project of its own. */
+const agents = globSync('test/agents/**/*.test.ts', { cwd: import.meta.dirname });
+const agentsOfEngine = agents.filter((file) => /describeWays\(\[[^\]]*'docker'/.test(readsOf(file)));
+
 /** They exchange modules, which nobody else may get. */
 const mocking = globSync('src/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
   /vi\.mock\(/.test(readsOf(file)),
@@ -54,6 +58,7 @@ const slow = {
   globalSetup: ['test/support/bundle-command.ts'],
 };
 const engine = { globalSetup: [...slow.globalSetup, 'test/support/engine-setup.ts'] };
+const AGENT_SETUP = 'test/agents/agent-setup.ts';
 
 function toProject(
   name: string,
@@ -105,7 +110,19 @@ export default defineConfig({
       toProject('cells-guest', 3, { include: ['guest/**/*.test.ts'], ...slow }),
       ...toTier('cells', { include: PLACES, exclude: engines, provide: { ways: 'own' } }),
       ...toTier('engines', { include: [...engines, ...mixed], provide: { ways: 'engine' }, ...engine }),
-      toProject('agents', 1, { ...slow, include: ['test/agents/**/*.test.ts'] }),
+      // One file at a time, each: a start of the agent takes a second of a processor.
+      toProject('agents', 1, {
+        ...slow,
+        include: agents,
+        provide: { ways: 'own' },
+        globalSetup: [...slow.globalSetup, AGENT_SETUP],
+      }),
+      toProject('agents-engine', 1, {
+        ...slow,
+        include: agentsOfEngine,
+        provide: { ways: 'engine' },
+        globalSetup: [...engine.globalSetup, AGENT_SETUP],
+      }),
       ...toTier('faults', { include: ['test/faults/**/*.test.ts'], provide: { ways: 'all' }, ...engine }),
     ],
   },
