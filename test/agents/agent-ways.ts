@@ -92,7 +92,7 @@ function furnishPlain(repository: FleetRepository): AgentPlace {
   mkdirSync(bin, { recursive: true });
   const claude = join(bin, 'claude');
   symlinkSync(join(seen, relative(CHECKOUT, agentFolder()), AGENT_PROGRAM), claude);
-  const place = { env: {}, config: { agent: { command: claude } } };
+  const place = { env: { PATH: `${bin}:${process.env['PATH'] ?? ''}` }, config: {} };
   if (!isRoot) return place;
   mkdirSync(seen);
   const program = repository.beside('as-nobody');

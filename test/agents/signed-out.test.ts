@@ -1,0 +1,121 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { fleetPaths, taskFolder } from '../../src/fleet/names.ts';
+import { toTask } from '../support/fleet-repository.ts';
+import { API_KEY, AgentFleet, expectDone } from './agent-fleet.ts';
+import { describeWays } from './agent-ways.ts';
+import { bash, fail, lasting, say, write, type Turn } from './turns.ts';
+
+const HOUR_MS = 3_600_000;
+const REFRESH = 'sk-ant-ort01-refreshes-the-login-of-the-user';
+const OTHERS = 'the-key-of-another-service';
+const toWork = (id: string): Turn[] => [write(`out/${id}.txt`, 'work\n'), say('HOTCELL: done')];
+const tasks = [toTask('A', 1)];
+
+/** As `claude` leaves it on the host, with more than what signs in. */
+function logIn({ repository }: AgentFleet, token: string, endsInMs: number): string {
+  const files = {
+    '.claude/.credentials.json': {
+      claudeAiOauth: {
+        accessToken: token,
+        refreshToken: REFRESH,
+        expiresAt: Date.now() + endsInMs,
+        scopes: ['user:inference', 'user:profile'],
+        subscriptionType: 'max',
+      },
+      mcpOAuth: { server: { accessToken: OTHERS } },
+    },
+    '.claude.json': { mcpServers: { evil: { command: 'touch', args: ['evil'], env: { KEY: OTHERS } } } },
+  };
+  const { uid, gid } = statSync(repository.home);
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(repository.home, name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, JSON.stringify(content), { mode: 0o600 });
+    if (process.getuid?.() === 0)
+      execFileSync('chown', [
+        '-R',
+        `${uid}:${gid}`,
+        dirname(path) === repository.home ? path : dirname(path),
+      ]);
+  }
+  return readFileSync(join(repository.home, '.claude/.credentials.json'), 'utf8');
+}
+
+/** Nothing was lost, and nothing was spent. */
+function expectPaused(
+  fleet: AgentFleet,
+  { code, stderr }: { readonly code: number | null; readonly stderr: string },
+): void {
+  expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('claude auth login') });
+  expect(stderr).toContain('hotcell fleet resume');
+  expect(fleet.repository.readState()).toMatchObject({
+    paused: true,
+    tasks: { A: { status: 'pending', retry_count: 0 } },
+  });
+}
+
+describeWays(['oci', 'plain'], (way) => {
+  test('[FL-08, FL-12] a key that is refused pauses the run, and costs no task an attempt', async () => {
+    await using fleet = await AgentFleet.open(way, { tasks });
+    fleet.api.script('A', [lasting(fail(401))], toWork('A'));
+    const refused = await fleet.run();
+    expectPaused(fleet, refused);
+    expect(refused.stderr).toContain('Invalid API key');
+    expectDone(await fleet.inPlace(['resume']).ended);
+    expect(fleet.repository.countCommits()).toEqual({ A: 1 });
+    expect(await fleet.faults()).toEqual([]);
+  });
+
+  test('[FL-08, FL-12] a login that has ended is asked for, and the next one is read without being told', async () => {
+    const config = { credentials: { oauth: true } };
+    // A key beside it is not used: whoever asks for the login does not want to pay for that.
+    await using fleet = await AgentFleet.open(way, { tasks, config, env: { ANTHROPIC_API_KEY: API_KEY } });
+    const { api, repository } = fleet;
+    logIn(fleet, 'sk-ant-oat01-that-has-ended', -1000);
+    const ended = await fleet.run();
+    expectPaused(fleet, ended);
+    expect(api.requests).toEqual([]);
+
+    const token = 'sk-ant-oat01-that-is-good-for-hours';
+    const before = logIn(fleet, token, 8 * HOUR_MS);
+    const look =
+      'cat ~/.claude/.credentials.json; ls -A ~; cat ~/.claude.json; env; tr "\\0" "\\n" </proc/$PPID/environ';
+    api.script('A', [bash(look), ...toWork('A')]);
+    const resumed = await fleet.inPlace(['resume']).ended;
+    expectDone(resumed);
+    expect(resumed.stderr).toMatch(/the login of ~\/\.claude\/\.credentials\.json, which ends at 20/);
+    expect(
+      new Set(api.requests.map(({ authorization, apiKey }) => `${authorization} ${apiKey ?? ''}`)),
+    ).toEqual(new Set([`Bearer ${token} `]));
+    // What the agent saw went to the API with its next request.
+    const seen = api.of('A').at(-1)?.text ?? '';
+    expect(seen).toContain(token);
+    for (const secret of [REFRESH, OTHERS, API_KEY]) expect(seen).not.toContain(secret);
+    // Nothing of the host's was spent or changed, and nothing of it is kept.
+    expect(readFileSync(join(repository.home, '.claude/.credentials.json'), 'utf8')).toBe(before);
+    const paths = fleetPaths(repository.root, repository.feature);
+    const kept = readFileSync(join(taskFolder(paths, 'A'), 'claude_output.txt'), 'utf8');
+    expect(kept).toContain('Bash: cat ~/.claude/.credentials.json');
+    const { status, stdout } = spawnSync('grep', ['-rlaF', token, '.'], {
+      cwd: repository.root,
+      encoding: 'utf8',
+    });
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(await fleet.faults()).toEqual([]);
+  });
+
+  test('[FL-08] a token that lasts needs no word in the configuration', async () => {
+    const token = 'sk-ant-oat01-of-claude-setup-token';
+    const env = { ANTHROPIC_API_KEY: undefined, CLAUDE_CODE_OAUTH_TOKEN: token };
+    await using fleet = await AgentFleet.open(way, { tasks, env });
+    fleet.api.script('A', toWork('A'));
+    expectDone(await fleet.run());
+    expect(new Set(fleet.api.requests.map(({ authorization }) => authorization))).toEqual(
+      new Set([`Bearer ${token}`]),
+    );
+    expect(await fleet.faults()).toEqual([]);
+  });
+});
