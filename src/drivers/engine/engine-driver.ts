@@ -19,6 +19,8 @@ export interface EngineSite {
   };
 }
 
+const AGAIN_MS = 1000;
+
 type EngineOptions = Pick<DriverSurroundings, 'log' | 'onProgress'>;
 
 /** Cells that somebody else keeps for us, who may be away: containers of an engine, made from images. */
@@ -28,13 +30,14 @@ export abstract class EngineDriver<Made extends EngineCell, Site extends EngineS
   protected readonly cells = new Map<string, Made>();
   readonly #options: EngineOptions;
   readonly #creating = new Set<Promise<unknown>>();
-  /** Containers that were not removed when asked; asked for again when the engine is back. */
+  /** Containers that were not removed when asked; asked for again soon, and when the engine is back. */
   readonly #unremoved = new Set<string>();
   /** What images turned out to be, for receipts. */
   readonly #chosen = new Map<string, string>();
   #site: Promise<Site> | undefined;
   #opened: Site | undefined;
   #closed = false;
+  #again: NodeJS.Timeout | undefined;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -120,10 +123,19 @@ export abstract class EngineDriver<Made extends EngineCell, Site extends EngineS
       await this.removeContainer(site, id);
       this.#unremoved.delete(id);
     } catch (error) {
+      if (!this.#unremoved.has(id))
+        this.#options.log.warn({ cell: id.slice(0, 12), error: messageOf(error) }, 'cell removal failed');
       this.#unremoved.add(id);
-      this.#options.log.warn({ cell: id.slice(0, 12), error: messageOf(error) }, 'cell removal failed');
+      // An engine may be away and back before anybody has noticed: nobody would ask again.
+      this.#again ??= setTimeout(() => void this.#removeAgain(site), AGAIN_MS).unref();
       throw error;
     }
+  }
+
+  async #removeAgain(site: Site): Promise<void> {
+    this.#again = undefined;
+    // When it is known to be away, its return will be heard of.
+    if (!this.#closed && site.watch.problem === undefined) await this.removeLeft(site);
   }
 
   protected async removeLeft(site: Site): Promise<void> {
@@ -132,6 +144,7 @@ export abstract class EngineDriver<Made extends EngineCell, Site extends EngineS
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearTimeout(this.#again);
     await Promise.allSettled(this.#creating);
     const cells = [...this.cells.values()];
     for (const cell of cells) if (cell.lasting !== undefined) cell.leaveAlone?.();
