@@ -6,7 +6,8 @@ import { describeWays } from './agent-ways.ts';
 import { bash, read, say, write } from './turns.ts';
 
 const TITLES = ['Problem', 'Scope', 'Functional requirements', 'Acceptance criteria', 'Open questions'];
-const REQUIREMENTS = `# Requirements: greet\n\n${TITLES.map((title) => `## ${title}\n\nA greeting for ${title}.\n`).join('\n')}`;
+/** Longer than what is kept of the last words of a worker's agent. */
+const REQUIREMENTS = `# Requirements: greet\n\n${TITLES.map((title) => `## ${title}\n\n${`A greeting for ${title}.\n`.repeat(100)}`).join('\n')}`;
 const GRAPH = {
   feature: 'greet',
   tasks: [
@@ -50,6 +51,7 @@ describeWays(['oci', 'docker', 'plain'], (way) => {
     expect(textOf('.gsd/specs/greet/requirements.md')).toMatch(
       /^# Requirements: greet\n\nStatus: DRAFT\n\n## Problem/,
     );
+    expect(textOf('.gsd/specs/greet/requirements.md').length).toBeGreaterThan(REQUIREMENTS.length);
     expectDone(await fleet.command('plan', 'greet', '--approve'));
     expectDone(await fleet.inPlace(['design']).ended);
     expect(JSON.parse(textOf('.gsd/specs/greet/task-graph.json'))).toMatchObject(GRAPH);

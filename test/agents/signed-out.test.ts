@@ -119,3 +119,19 @@ describeWays(['oci', 'plain'], (way) => {
     expect(await fleet.faults()).toEqual([]);
   });
 });
+
+describeWays(['oci', 'docker'], (way) => {
+  test('[FL-08, FL-12] an agent that wants to sign in itself is told of as that, and costs no attempt', async () => {
+    await using fleet = await AgentFleet.open(way, { tasks });
+    const signIn = `python3 -c "import urllib.request as u; u.urlopen('https://platform.claude.com/v1/oauth/token')" || true`;
+    fleet.api.script('A', [bash(signIn), lasting(fail(529))], toWork('A'));
+    const { code, stderr } = await fleet.run();
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('platform.claude.com'),
+    });
+    expectPaused(fleet, { code, stderr });
+    expectDone(await fleet.inPlace(['resume']).ended);
+    expect(await fleet.faults()).toEqual([]);
+  });
+});

@@ -102,16 +102,15 @@ async function design(planning: OpenPlanning, options: Options, context: Command
     import('../fleet/ask-agent.ts'),
   ]);
   using progress = new AgentProgress(terminal);
-  const onProgress = (text: string): void => progress.show(text);
   const { root, feature } = planning;
   return await designFeature({
     root,
     feature,
     files: await planning.listFiles(),
     minutes: toLimits(options),
-    ask: (prompt) => askAgent({ planning, options, terminal, outcome, onProgress }, prompt),
+    ask: (prompt) => askAgent({ planning, options, terminal, outcome, progress }, prompt),
     force: options.force === true,
-    onProgress,
+    onProgress: (text) => progress.show(text),
     // They stay to be read while the agent is asked again.
     onProblem: (text) => {
       progress.clear();

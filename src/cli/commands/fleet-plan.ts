@@ -62,7 +62,6 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
       const { root, feature } = planning;
       const { approveFeature, planFeature } = await import('../../fleet/planning/plan-feature.ts');
       using progress = new AgentProgress(terminal);
-      const onProgress = (line: string): void => progress.show(line);
       let done;
       if (options.approve === true) done = await approveFeature(root, feature);
       else {
@@ -72,7 +71,7 @@ export function addFleetPlanCommand(parent: Command, { terminal, outcome }: Comm
             ? undefined
             : async (prompt) => {
                 const { askAgent } = await import('../fleet/ask-agent.ts');
-                return askAgent({ planning, options, terminal, outcome, onProgress }, prompt);
+                return askAgent({ planning, options, terminal, outcome, progress }, prompt);
               };
         const { template, force = false } = options;
         done = await planFeature({ root, feature, description, template, ask, force });

@@ -14,7 +14,6 @@ import { hideFolder } from '../git/worktrees.ts';
 import { fleetPaths } from '../names.ts';
 import { readFleetConfig } from '../read-fleet-config.ts';
 import { toFleetWish, type AskedSite, type FleetHooks } from '../run/run-fleet.ts';
-import { speechOf } from '../worker/agent-call.ts';
 import { AgentRun } from '../worker/agent-run.ts';
 import { describeTool } from '../worker/agent-watch.ts';
 import { Place } from '../worker/place.ts';
@@ -35,6 +34,11 @@ export interface Question {
   readonly signal: AbortSignal;
 }
 
+export interface AskHooks extends SiteHooks, Pick<FleetHooks, 'onNote'> {
+  /** What the agent does, as often as it does something. */
+  onWork(text: string): void;
+}
+
 /**
  * Asks the agent once, behind the same walls as a worker: a copy of the last commit, which is gone afterwards with whatever
  * the agent did to it. Only what it prints comes back.
@@ -42,7 +46,7 @@ export interface Question {
 export async function askAgentOnce(
   machine: FleetMachine,
   { root, feature, prompt, wish, signal }: Question,
-  hooks: SiteHooks & Pick<FleetHooks, 'onNote'>,
+  hooks: AskHooks,
 ): Promise<AgentReply> {
   const git = await HostGit.open(root, machine.env);
   const paths = fleetPaths(git.root, feature);
@@ -84,7 +88,7 @@ export async function askAgentOnce(
     });
     await placeGit.settle(place.runGit);
     const agent = new AgentRun({ paths, config, site, readCredentials });
-    const { code, words, stdout, stderr, problem } = await agent.ask({
+    const { code, answer, words, stderr, problem } = await agent.ask({
       place,
       prompt,
       variables: { MAHABHARATHA_FEATURE: feature },
@@ -95,15 +99,14 @@ export async function askAgentOnce(
       listener: {
         onOutput: () => {},
         onEvent: (event, { turns }) => {
-          if (event.kind === 'tool')
-            hooks.onProgress(`the agent works, turn ${turns}: ${describeTool(event)}`);
-          else if (event.kind === 'retry') hooks.onProgress(event.text);
+          if (event.kind === 'tool') hooks.onWork(`turn ${turns}: ${describeTool(event)}`);
+          else if (event.kind === 'retry') hooks.onWork(event.text);
         },
       },
     });
     if (problem === 'signed-out')
       throw new HotcellError('AGENT_SIGNED_OUT', `the agent could not sign in: ${words}`);
-    return { code, stdout: speechOf(config.agent) === 'text' ? stdout : words, stderr };
+    return { code, stdout: answer, stderr };
   } finally {
     await placeGit.remove();
     await git.attempt(['update-ref', '-d', `refs/heads/${branch}`]);

@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { isClaudeCode } from '../agent/check-agent.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { AgentFigures } from './agent-watch.ts';
 
@@ -14,12 +14,13 @@ export interface AgentCommand {
 const FORMAT = '--output-format';
 
 /** What it prints: Claude Code tells what it does and costs if it is asked to, others print text. */
-export function speechOf({ command, args, output }: Agent): AgentCommand['speaks'] {
+export function speechOf(agent: Agent): AgentCommand['speaks'] {
+  const { args, output } = agent;
   if (output !== 'auto') return output;
   const at = args.findIndex((word) => word === FORMAT || word.startsWith(`${FORMAT}=`));
   const asked = at === -1 ? undefined : (args[at]?.split('=')[1] ?? args[at + 1]);
   if (asked !== undefined) return asked === 'stream-json' ? asked : 'text';
-  return basename(command) === 'claude' ? 'stream-json' : 'text';
+  return isClaudeCode(agent) ? 'stream-json' : 'text';
 }
 
 /** `spent`: what the task has cost in earlier attempts. */
@@ -57,7 +58,7 @@ export function describeBound(
 /** Bounds that nobody could keep. */
 export function whyUnbounded(agent: Agent): string | undefined {
   const named = (['max_cost_usd', 'max_turns'] as const).filter((name) => agent[name] !== undefined);
-  return named.length === 0 || (speechOf(agent) === 'stream-json' && basename(agent.command) === 'claude')
+  return named.length === 0 || (speechOf(agent) === 'stream-json' && isClaudeCode(agent))
     ? undefined
     : `agent.${named.join(' and agent.')} can be kept for Claude Code only, which tells what it costs`;
 }

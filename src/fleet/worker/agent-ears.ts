@@ -37,12 +37,13 @@ export class AgentEars {
     this.#watch?.end();
     const stdout = this.#redactors.stdout.text(result.stdout);
     const stderr = this.#redactors.stderr.text(result.stderr);
-    const said = this.#watch?.words ?? stdout;
+    const answer = this.#watch?.words ?? stdout;
     return {
       ...result,
       stdout,
       stderr,
-      words: `${said.slice(-WORDS_KEPT)}\n${stderr.slice(-WORDS_KEPT)}`.trim().slice(-WORDS_KEPT),
+      answer,
+      words: `${answer.slice(-WORDS_KEPT)}\n${stderr.slice(-WORDS_KEPT)}`.trim().slice(-WORDS_KEPT),
       problem: this.#watch?.problem,
       figures: this.#watch?.figures,
     };

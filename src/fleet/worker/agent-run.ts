@@ -45,7 +45,9 @@ export interface AgentCall extends Claim {
 
 /** How a call ended. */
 export interface AgentEnd extends RunResult {
-  /** What the agent said at last. */
+  /** All that the agent answered. */
+  readonly answer: string;
+  /** The end of it, with what its program complained of. */
   readonly words: string;
   readonly problem: AgentProblem | undefined;
   /** Undefined of an agent that prints text. */
