@@ -109,7 +109,7 @@ export const WORKERS = {
     try {
       const exec = await cell.exec({ ...bash('cat here'), folder: 'data' });
       exec.closeStdin();
-      expect((await finish(exec)).stdout).toBe('here\n');
+      expect(await finish(exec)).toMatchObject({ stdout: 'here\n', outcome: { kind: 'exited', code: 0 } });
       await expect(cell.exec({ ...bash('pwd'), folder: 'none' })).rejects.toMatchObject({ code: 'INTERNAL' });
     } finally {
       await cell.dispose();

@@ -22,6 +22,7 @@ import { DEFAULT_REACH, toPathRules, type CellFolders } from './command-walls.ts
 import { toLaunchPlan } from './launch-plan.ts';
 import {
   findLayer,
+  LAUNCHER_ENV,
   launcherCommand,
   toEnforcement,
   toFacts,
@@ -142,7 +143,7 @@ export class PreloadDriver extends HostDriver<PreloadCell> {
   }
 
   #launcher(): Omit<Launch, 'plan'> {
-    return { argv: launcherCommand(this.#requireBun(), this.options.guest), env: {}, cwd: '/' };
+    return { argv: launcherCommand(this.#requireBun(), this.options.guest), env: LAUNCHER_ENV, cwd: '/' };
   }
 
   #findProgram(name: string): string {

@@ -22,6 +22,12 @@ export type Layer =
   | { readonly kind: 'seatbelt' }
   | { readonly kind: 'none' };
 
+/**
+ * Of the launcher alone: the program has an environment of its own. It ends too soon to be compiled in the background, and a
+ * compiler at work in a thread of its own while walls and limits go up could bring the launcher down.
+ */
+export const LAUNCHER_ENV = { BUN_JSC_useConcurrentJIT: '0' } as const;
+
 /** The command that starts guest/preload/launch.ts; nothing around it is read by Bun. */
 export function launcherCommand(bun: string, guest: string): [string, ...string[]] {
   return [bun, '--no-install', '--no-env-file', '--config=/dev/null', `${guest}/preload/launch.ts`];
@@ -40,7 +46,7 @@ function askKernel(argv: readonly [string, ...string[]], table: SyscallTable): P
   const [program, ...rest] = argv;
   return new Promise((resolve, reject) => {
     const child = spawn(program, rest, {
-      env: {},
+      env: LAUNCHER_ENV,
       cwd: '/',
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       timeout: TIME_MS,
