@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { Secret } from '../environment/secret.ts';
 import { AgentEars } from './agent-ears.ts';
+import { readVerdict } from './agent-words.ts';
 import { addFigures, NO_FIGURES } from './agent-watch.ts';
 import type { AgentEvent } from './claude-events.ts';
 import type { RunResult } from './run-in-cell.ts';
@@ -101,6 +102,16 @@ test.each([
   const { end } = listen([INIT, result(change)]);
   expect(end.problem).toBe(problem);
   expect(end.words).not.toBe('');
+});
+
+test('[FL-03] what an agent complains of hides none of its last words', () => {
+  const ears = new AgentEars('stream-json', [], { onOutput: () => {} });
+  ears.hear('stdout', Buffer.from(JSON.stringify(result({ result: 'HOTCELL: blocked - no compiler' }))));
+  const stderr = 'a warning\n'.repeat(20);
+  ears.hear('stderr', Buffer.from(stderr));
+  const { answer, words } = ears.end({ ...ENDED, stderr });
+  expect(readVerdict(answer)).toEqual({ kind: 'blocked', reason: 'no compiler' });
+  expect(words).toContain('a warning');
 });
 
 test('[FL-08] secrets are in nothing that is shown or kept, wherever pieces begin', () => {

@@ -71,11 +71,6 @@ const LOGIN_HOSTS = /^(?:platform\.claude\.com|console\.anthropic\.com|claude\.(
 function withRefusals(result: AttemptResult, refused: readonly string[]): AttemptResult {
   if (result.kind !== 'failed' || refused.length === 0) return result;
   const shown = [...new Set(refused)].slice(0, REFUSALS_SAID).join('; ');
-  if (refused.some((one) => LOGIN_HOSTS.test(one)))
-    return {
-      kind: 'signed-out',
-      reason: `the agent wanted to sign in, which no cell may (${shown}): ${result.error}`,
-    };
   return { ...result, error: `${result.error}\nThe network refused ${shown}` };
 }
 
@@ -115,14 +110,17 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
   const begun = `the agent begins with ${task.id}: ${task.title}`;
   note(attempt, begun, { phase: 'execute', event: 'agent_started' });
   const started = performance.now();
+  const mark = attempt.place.mark();
   const agent = await callAgent(attempt);
+  // Of the agent itself: what the verification wants of such a host is its own affair.
+  const login = attempt.place.refusalsSince(mark).find((one) => LOGIN_HOSTS.test(one));
   note(attempt, `the agent ended with ${agent.code}`, {
     phase: 'execute',
     event: 'agent_ended',
     duration_ms: Math.round(performance.now() - started),
     data: { exit_code: agent.code, ...agent.figures },
   });
-  const end = readEnd(agent, config.agent);
+  const end = readEnd(agent, config.agent, login);
   if (end === 'checkpoint') return checkpoint(attempt, agent.words);
   if (end !== 'done') return end;
   board.verifying(task.id);
@@ -142,19 +140,28 @@ async function callAgent(attempt: Attempt): Promise<AgentEnd> {
 }
 
 /** What the end of the agent makes of the task: by its exit code, or by its last line. */
-function readEnd(agent: AgentEnd, config: FleetConfig['agent']): AttemptResult | 'done' | 'checkpoint' {
-  const { reason, code, words, problem } = agent;
+function readEnd(
+  agent: AgentEnd,
+  config: FleetConfig['agent'],
+  login: string | undefined,
+): AttemptResult | 'done' | 'checkpoint' {
+  const { reason, code, answer, words, problem } = agent;
   if (reason === 'cancelled') return { kind: 'stopped' };
   if (reason === 'timeout') return { kind: 'over-time' };
   if (problem === 'signed-out')
     return { kind: 'signed-out', reason: `the agent could not sign in: ${words}` };
   if (problem === 'cost' || problem === 'turns')
     return { kind: 'blocked', code: 3, reason: describeBound(config, problem) };
-  const verdict = code === 0 ? readVerdict(words) : undefined;
+  const verdict = code === 0 ? readVerdict(answer) : undefined;
   if (code === 2 || verdict?.kind === 'continue') return 'checkpoint';
   if (code === 3 || code === 4) return { kind: 'blocked', code, reason: words };
   if (verdict?.kind === 'blocked') return { kind: 'blocked', code: 3, reason: verdict.reason };
   if (verdict?.kind === 'ask') return { kind: 'blocked', code: 4, reason: verdict.reason };
+  if (code !== 0 && login !== undefined)
+    return {
+      kind: 'signed-out',
+      reason: `the agent wanted to sign in, which no cell may (${login}): ${words}`,
+    };
   return code === 0 ? 'done' : { kind: 'failed', code: 1, error: `the agent ${howItEnded(agent)}: ${words}` };
 }
 
