@@ -39,6 +39,12 @@ export const python: Language = {
   hot: ['/usr/bin/python3', '-u'],
   hotEnv: { PYTHONPATH: join(here, 'python') },
 };
+const withoutSite = join(import.meta.dirname, 'without-site');
+export const pythonWithoutSite: Language = {
+  ...python,
+  bare: ['env', `PYTHONPATH=${withoutSite}`, ...python.bare],
+  hotEnv: { PYTHONPATH: `${join(here, 'python')}:${withoutSite}` },
+};
 export const ruby: Language = {
   extension: 'rb',
   bare: ['ruby'],

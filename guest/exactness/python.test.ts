@@ -1,4 +1,13 @@
-import { exact, python, withArgs, withEnv, withInput } from './harness.ts';
+import { exact, python, pythonWithoutSite, withArgs, withEnv, withInput } from './harness.ts';
+
+const ends = {
+  'del at exit':
+    'class A:\n    def __init__(self, n): self.n = n\n    def __del__(self): print("del", self.n, A)\na = A("module")\nb = A("cycle"); b.me = b\n[A("dropped")]\n',
+  'del that raises':
+    'class D:\n    def __repr__(self): return "D"\n    def __call__(self): raise ValueError("in del")\nclass A: __del__ = D()\na = A()\n',
+  'del of what hangs on other modules':
+    'import sys, os, io, builtins, json\nclass A:\n    def __init__(self, n): self.n = n\n    def __del__(self): print("del", self.n)\nfor m in sys, os, io, builtins, json: m.hanging = A(m.__name__)\nos._Environ.x = A("class"); os.walk.x = A("function"); os.environ.x = A("object")\n',
+};
 
 exact('python', python, {
   empty: '',
@@ -50,12 +59,7 @@ exact('python', python, {
   'input at the end': 'input("? ")\n',
   atexit:
     'import atexit, sys\natexit.register(print, "bye")\nclass F:\n    def __repr__(self): return "F"\n    def __call__(self): print(sys.exc_info()); 1/0\natexit.register(F())\nraise KeyError("pending")\n',
-  'del at exit':
-    'class A:\n    def __init__(self, n): self.n = n\n    def __del__(self): print("del", self.n, A)\na = A("module")\nb = A("cycle"); b.me = b\n[A("dropped")]\n',
-  'del that raises':
-    'class D:\n    def __repr__(self): return "D"\n    def __call__(self): raise ValueError("in del")\nclass A: __del__ = D()\na = A()\n',
-  'del of what hangs on other modules':
-    'import sys, os, io, builtins, json\nclass A:\n    def __init__(self, n): self.n = n\n    def __del__(self): print("del", self.n)\nfor m in sys, os, io, builtins, json: m.hanging = A(m.__name__)\nos._Environ.x = A("class"); os.walk.x = A("function"); os.environ.x = A("object")\n',
+  ...ends,
   'weakref and cycles':
     'import gc, weakref\nclass A: pass\na = A(); a.a = a\nweakref.finalize(a, print, "finalized")\ndel a\nprint(gc.isenabled(), gc.get_threshold(), gc.collect() > 0)\n',
   'unclosed file':
@@ -93,3 +97,5 @@ exact('python', python, {
     'import os\nprint(sorted(os.listdir("/proc/self/fd")), os.getcwd(), oct(os.umask(0)))\n',
   'large code': `${Array.from({ length: 2500 }, (_, i) => `value_${i} = ${i} * 2  # filler ä`).join('\n')}\nprint(value_2499)\nvalue_0()\n`,
 });
+
+exact('python without sitecustomize', pythonWithoutSite, ends);

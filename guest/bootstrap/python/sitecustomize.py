@@ -83,6 +83,8 @@ def _hot():
     gc.collect()
     gc.freeze()
     namespace.update(content)
+    # The error above may hold this frame, both frozen: what the frame names would live on, and with it the script's objects.
+    del namespace, content
     os.write(1, b"\x06")
 
     first = os.read(0, 1)
