@@ -60,6 +60,8 @@ function tellProgress(run: CodeRun, context: ServerContext, log: Log): () => voi
   };
   const stop = run.watch((next) => {
     const isNewPhase = next.phase !== phase;
+    // Here, too, what a phase said last is told.
+    if (isNewPhase) tell();
     phase = next.phase;
     newest = next;
     if (isNewPhase) tell();

@@ -72,7 +72,8 @@ async function install<T>(
   );
   await cell.layAuthorities();
   await network.untilReady();
-  installation.onProgress(`installing ${request.specs.map(({ name }) => name).join(', ')}`);
+  const names = request.specs.map(({ name }) => name).join(', ');
+  installation.onProgress(`installing ${names}`);
   const mark = network.mark();
   const stderr = new CappedBytes(KEPT_WORDS);
   const { outcome, usage } = await cell.run(toInstall(cell, plan, { request, network }), { signal, stderr });
@@ -84,7 +85,7 @@ async function install<T>(
   }
   // Nothing else has to be fetched.
   await cell.closeNetwork();
-  installation.onProgress('storing what was installed');
+  installation.onProgress(`storing ${names}`);
   return installation.take(printedBy(cell.cell, toPack(cell, plan), { signal }));
 }
 

@@ -72,6 +72,8 @@ export class LiveRun implements CodeRun {
 
   enter(phase: RunPhase, message: string): void {
     if (phase !== this.#phase) {
+      // What a phase said last is told, however soon the next one begins.
+      for (const listener of this.#listeners) listener.flush();
       this.#phases[this.#phase] = this.#spent();
       this.#phase = phase;
       this.#phaseSince = performance.now();

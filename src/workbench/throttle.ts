@@ -14,11 +14,12 @@ export class Throttle<T> {
   offer(value: T): void {
     this.#newest = { value };
     const wait = this.#last + this.#everyMs - performance.now();
-    if (wait <= 0) this.#pass();
-    else this.#timer ??= setTimeout(() => this.#pass(), wait).unref();
+    if (wait <= 0) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), wait).unref();
   }
 
-  #pass(): void {
+  /** Passes on at once what still waits. */
+  flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const newest = this.#newest;
