@@ -7,6 +7,8 @@ export interface Terminal {
   type(text: string): void;
   /** Waits until this is to be seen. */
   shows(text: string): Promise<void>;
+  /** The terminal has ended, or the connection has. */
+  readonly closed: Promise<void>;
   close(): void;
 }
 
@@ -25,6 +27,7 @@ export async function openTerminal(
     if (data instanceof ArrayBuffer) seen += Buffer.from(data).toString();
   });
   socket.addEventListener('error', () => {});
+  const closed = new Promise<void>((resolve) => socket.addEventListener('close', () => resolve()));
   const hasShown = (text: string): boolean => {
     if (seen.includes(text)) return true;
     // Nothing more can come.
@@ -38,6 +41,7 @@ export async function openTerminal(
   return {
     type: (text) => socket.send(new TextEncoder().encode(text)),
     shows: (text) => waitFor(`the terminal shows ${text}`, () => hasShown(text)),
+    closed,
     close: () => socket.close(),
   };
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { ExecsReply } from '../../../src/wire/session-exec.ts';
+import type { ExecReply, ExecsReply } from '../../../src/wire/session-exec.ts';
 import { BreakingProxy } from '../../support/breaking-proxy.ts';
 import type { Hand } from '../../support/session-door.ts';
 import { openTerminal, type Terminal } from '../../support/session-terminal.ts';
@@ -33,7 +33,11 @@ export async function leaveTerminal(world: World, entry: SessionEntry, id: strin
   await sitAt(world, entry, id, async (again) => {
     await again.shows(entry.terminals.get(id) ?? '');
     again.type(`exit ${EXIT_CODE}\n`);
-    const { exit_code: exitCode, end } = await handOf(world, entry).result(id);
+    await again.closed;
+    const { result } = await handOf(world, entry).get<ExecReply>('GET', `/execs/${id}?wait_s=1`);
+    // What was typed is lost with the connection; whoever comes back types it again.
+    if (result === null) throw new Error('the terminal was closed before what was typed had come there');
+    const { exit_code: exitCode, end } = result;
     requireOwnEnd('terminal', end);
     assert.equal(exitCode, EXIT_CODE);
     entry.terminals.delete(id);
