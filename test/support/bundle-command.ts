@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
@@ -22,10 +22,22 @@ async function bundle(): Promise<void> {
     // By these names Node knows what they are, and need not try.
     output: { dir: COMMAND_FOLDER, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },
     logLevel: 'warn',
+    write: false,
   });
+  mkdirSync(COMMAND_FOLDER, { recursive: true });
+  for (const made of output) lay(made.fileName, made.type === 'chunk' ? made.code : made.source);
   const made = new Set(output.map(({ fileName }) => fileName));
   for (const name of readdirSync(COMMAND_FOLDER))
-    if (!made.has(name)) rmSync(join(COMMAND_FOLDER, name), { recursive: true });
+    if (name.endsWith('.mjs') && !made.has(name)) rmSync(join(COMMAND_FOLDER, name));
+}
+
+/** Another process, such as a soak that a test drives, bundles the same while a command is just being loaded from there. */
+function lay(name: string, content: string | Uint8Array): void {
+  const path = join(COMMAND_FOLDER, name);
+  if (existsSync(path) && readFileSync(path).equals(Buffer.from(content))) return;
+  const unfinished = `${path}.${process.pid}`;
+  writeFileSync(unfinished, content);
+  renameSync(unfinished, path);
 }
 
 /** A module finds the files beside it where they are, and not beside the bundle. */
