@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mahabharatha, SUBPROCESS } from '../support/fleet-command.ts';
 import { FleetRepository, toTask } from '../support/fleet-repository.ts';
@@ -33,7 +33,8 @@ beforeAll(() => {
   }
   env = {
     ...KEY,
-    PATH: `${bin}:${process.env['PATH'] ?? ''}`,
+    // A shell that was given none looks in `.`, too; what means another folder in each place is not passed on.
+    PATH: [bin, ...(process.env['PATH'] ?? '').split(':').filter(isAbsolute)].join(':'),
     HTTPS_PROXY: 'http://proxy.corp:1',
     SSL_CERT_FILE: '/corp.pem',
   };
