@@ -63,6 +63,11 @@ describe('the end of a command', () => {
       ['exit', 0, true, [], null, null],
     ],
     [
+      'output that could not be stored, and then an end of its own',
+      reported(exited(0), {}, { killedBy: 'output_log' }),
+      ['killed', 130, false, [], 'SIGKILL', 'output_log'],
+    ],
+    [
       'no memory',
       reported({ kind: 'limit', limit: 'memoryBytes' }),
       ['memory', 137, false, ['memory'], 'SIGKILL', null],

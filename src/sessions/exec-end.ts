@@ -60,8 +60,10 @@ export function toEndReport(outcome: ExecOutcome, usage: Usage, context: EndCont
 
 /** The outcome with what only we know of it. */
 function toFate(outcome: ExecOutcome, { killedBy, timedOut }: EndContext): ExecOutcome {
-  // A command that ended by itself before the kill reached it ended by itself.
-  if (killedBy !== undefined && outcome.kind !== 'exited') return { kind: 'cancelled' };
+  // A command that ended by itself before the kill reached it ended by itself; but nobody is told of success whose output
+  // is lost.
+  const isKilled = outcome.kind !== 'exited' || killedBy === 'output_log';
+  if (killedBy !== undefined && isKilled) return { kind: 'cancelled' };
   return timedOut && outcome.kind !== 'cancelled' ? { kind: 'limit', limit: 'wallTimeMs' } : outcome;
 }
 
