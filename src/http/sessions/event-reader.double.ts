@@ -74,6 +74,8 @@ export class EventConnection implements Disposable {
   /** Resolves when the server has ended the stream; rejects when it was cut. */
   readonly ended: Promise<void>;
   readonly response: IncomingMessage;
+  /** All that came, for a reply that is no stream of events. */
+  text = '';
 
   static open({ port, path, method = 'GET', headers = {}, body }: Opening): Promise<EventConnection> {
     return new Promise((resolve, reject) => {
@@ -99,7 +101,10 @@ export class EventConnection implements Disposable {
     this.ended = promise;
     // A test may not be interested in how the stream ends.
     this.ended.catch(() => undefined);
-    response.on('data', (chunk: Buffer) => this.parser.push(chunk));
+    response.on('data', (chunk: Buffer) => {
+      this.text += chunk.toString();
+      this.parser.push(chunk);
+    });
     response.on('end', resolve);
     response.on('error', reject);
   }

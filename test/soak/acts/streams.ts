@@ -52,10 +52,8 @@ async function follow(
   });
   if (connection === undefined) return world.untilDown().then(() => []);
   if (connection.status !== 200) {
-    let text = '';
-    connection.response.on('data', (chunk: Buffer) => (text += chunk.toString()));
     await connection.ended;
-    const { code, detail } = JSON.parse(text) as { code: string; detail: string };
+    const { code, detail } = JSON.parse(connection.text) as { code: string; detail: string };
     throw new Refusal(`GET ${path}`, connection.status, code, detail);
   }
   const wire = { cut: () => void connection.response.destroy(new Error('cut off')) };
