@@ -78,7 +78,8 @@ export class SessionStore {
       work();
       this.#db.exec('COMMIT');
     } catch (error) {
-      this.#db.exec('ROLLBACK');
+      // A full disk has ended some of them already.
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw toFullError(error);
     }
   }

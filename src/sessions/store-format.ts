@@ -102,7 +102,7 @@ function migrate(db: DatabaseSync, from: number): void {
     db.prepare("UPDATE meta SET value = ? WHERE name = 'schema'").run(String(FORMAT_VERSION));
     db.exec('COMMIT');
   } catch (error) {
-    db.exec('ROLLBACK');
+    if (db.isTransaction) db.exec('ROLLBACK');
     throw error;
   }
 }
