@@ -36,7 +36,7 @@ const size = (fallback: string) =>
 const AllowedHosts = z.array(z.string().min(1)).default(['api.anthropic.com', 'npm', 'pypi']);
 
 /**
- * `.mahabharatha/config.yaml`. Keys of the original that mean nothing here are accepted and named in a warning
+ * `.mahabharatha/config.yaml`. Keys of other programs that mean nothing here are accepted and named in a warning
  * (`unknownKeys`), so that existing files work.
  */
 export const FleetConfig = z.looseObject({

@@ -24,7 +24,7 @@ test('[FL-07] sizes as Docker writes them', () => {
   });
 });
 
-test('[FL-04] files of the original are taken; what means nothing here is named', () => {
+test('[FL-04] files with keys of other programs are taken; what means nothing here is named', () => {
   const { config, unknown } = parse(
     'project: x\nworkers: {max_concurrent: 3, context_threshold_percent: 70}\nsecurity: {level: standard}\n',
   );

@@ -29,7 +29,7 @@ describe('status', () => {
     expect(stdout).not.toContain('\u001b');
   });
 
-  test('[FL-06] --json is the object of the original, and says who works on it', async () => {
+  test('[FL-06] --json is what stands in the state, and says who works on it', async () => {
     prepared.state(HALF_DONE);
     const { pid } = await prepared.hold();
     const { status, stdout } = prepared.run(['status', '--json']);

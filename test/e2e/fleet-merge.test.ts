@@ -29,7 +29,7 @@ afterAll(() => stack.dispose());
 /** Every test works on a repository of its own. */
 function copyOf(repository: FleetRepository): FleetRepository {
   const copy = stack.use(repository.copy());
-  // Of the worktrees that the original had when it was copied.
+  // Of the worktrees that there were when it was copied.
   copy.git('worktree', 'prune');
   return copy;
 }

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { ORIGINAL_STATE } from '../../../test/support/original-fleet-state.ts';
+import { FOREIGN_STATE } from '../../../test/support/foreign-fleet-state.ts';
 import { FleetState } from '../../fleet/fleet-state.ts';
 import { toFinalReport } from '../../fleet/status/final-report.ts';
 import { toStatusView, type StatusView } from '../../fleet/status/status-view.ts';
@@ -159,8 +159,8 @@ describe('status', () => {
     expect(text).toContain('x\\x1b[2J');
   });
 
-  test('[FL-06] a state of the original', () => {
-    const state = FleetState.parse(ORIGINAL_STATE);
+  test('[FL-06] a state that another program wrote', () => {
+    const state = FleetState.parse(FOREIGN_STATE);
     const view = toStatusView({ state, graph: undefined, orchestrator: undefined, now: NOW });
     expect(render(view, { tasks: true })).toContain('SHOP-L1-002');
   });

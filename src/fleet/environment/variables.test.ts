@@ -178,7 +178,7 @@ describe('what is said of the variables that are dropped', () => {
 });
 
 describe('what tells a worker who it is', () => {
-  test('[FL-03] has the names of the original', () => {
+  test('[FL-03] has the names that agents know', () => {
     const facts = {
       worker: 2,
       feature: 'f',

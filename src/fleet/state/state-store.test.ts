@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FleetState, LOG_ENTRIES_KEPT } from '../fleet-state.ts';
 import { fleetPaths, type FleetPaths } from '../names.ts';
-import { ORIGINAL_STATE } from '../../../test/support/original-fleet-state.ts';
+import { FOREIGN_STATE } from '../../../test/support/foreign-fleet-state.ts';
 import { appendEvent, backupOf, StateStore } from './state-store.ts';
 
 const CHILD = fileURLToPath(new URL('../../../test/support/fleet-state-child.ts', import.meta.url));
@@ -101,15 +101,15 @@ describe('one process', () => {
     expect(statSync(paths.state).ino).toBe(ino);
   });
 
-  test('[FL-06] a state of the original is read and keeps its keys', () => {
+  test('[FL-06] a state that another program wrote is read and keeps its keys', () => {
     mkdirSync(paths.stateFolder, { recursive: true });
-    writeFileSync(paths.state, JSON.stringify(ORIGINAL_STATE));
+    writeFileSync(paths.state, JSON.stringify(FOREIGN_STATE));
     store.note('rush_started', { workers: 2 });
     const state = store.read();
     expect(warnings).toEqual([]);
-    expect(state).toMatchObject({ ...ORIGINAL_STATE, execution_log: expect.anything() as unknown });
+    expect(state).toMatchObject({ ...FOREIGN_STATE, execution_log: expect.anything() as unknown });
     expect(state?.execution_log.map(({ event }) => event)).toEqual([
-      ...ORIGINAL_STATE.execution_log.map(({ event }) => event),
+      ...FOREIGN_STATE.execution_log.map(({ event }) => event),
       'rush_started',
     ]);
     expect(readEvents()).toEqual([

@@ -3,7 +3,7 @@ import type { StatusView } from './status-view.ts';
 
 const EVENTS_SHOWN = 10;
 
-/** What `status --json` prints: the keys of the original first, then ours. */
+/** What `status --json` prints: what stands in the state first, then what follows from it. */
 export function toStatusJson(state: FleetState, view: StatusView): Record<string, unknown> {
   const { orchestrator } = view;
   return {

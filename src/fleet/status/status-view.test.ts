@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ORIGINAL_STATE } from '../../../test/support/original-fleet-state.ts';
+import { FOREIGN_STATE } from '../../../test/support/foreign-fleet-state.ts';
 import { FleetState } from '../fleet-state.ts';
 import type { OrchestratorRecord } from '../state/orchestrator-lock.ts';
 import { TaskGraph } from '../task-graph.ts';
@@ -193,8 +193,8 @@ test('[FL-06] tasks tell attempts, time and when they are tried again', () => {
   ]);
 });
 
-test('[FL-06] a state of the original is shown, and its JSON has the keys of the original', () => {
-  const state = FleetState.parse(ORIGINAL_STATE);
+test('[FL-06] a state that another program wrote is shown, and its JSON begins with the keys of the state', () => {
+  const state = FleetState.parse(FOREIGN_STATE);
   const shown = toStatusView({ state, graph: undefined, orchestrator: undefined, now: NOW });
   expect(shown.progress).toMatchObject({ total: 3, complete: 1, waiting: 2 });
   const json = toStatusJson(state, shown);
@@ -209,7 +209,7 @@ test('[FL-06] a state of the original is shown, and its JSON has the keys of the
     'events',
     'metrics',
   ]);
-  expect(json).toMatchObject({ feature: 'shop', events: ORIGINAL_STATE.execution_log, orchestrator: null });
+  expect(json).toMatchObject({ feature: 'shop', events: FOREIGN_STATE.execution_log, orchestrator: null });
 });
 
 test('[FL-06] events of the JSON are the last ten', () => {

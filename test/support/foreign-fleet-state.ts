@@ -1,5 +1,5 @@
-/** A state as the original writes it: keys and values of its format, in the middle of a run. */
-export const ORIGINAL_STATE = {
+/** A state in the middle of a run that another program wrote in this format, with keys that mean nothing to us. */
+export const FOREIGN_STATE = {
   feature: 'shop',
   started_at: '2026-01-28T14:03:22.417512',
   current_level: 1,
