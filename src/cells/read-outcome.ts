@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
 import type { ExecOutcome, Usage } from '../core/exec.ts';
+import { CANCELLED_CODE, codeOfSignal, TIMEOUT_CODE } from '../core/exit-code.ts';
 
 /** Why a program ended, in one word. Doors may know more reasons; they never know these by another name. */
 export type EndReason = 'exit' | 'signal' | 'timeout' | 'memory' | 'output' | 'cancelled';
@@ -15,11 +16,7 @@ export interface Reading {
   readonly ok: boolean;
 }
 
-const TIMEOUT_CODE = 124;
-const CANCELLED_CODE = 130;
-const SIGNAL_BASE = 128;
-/** What a shell says of a program that SIGKILL ended. */
-const KILLED_CODE = SIGNAL_BASE + constants.signals.SIGKILL;
+const KILLED_CODE = codeOfSignal(constants.signals.SIGKILL);
 
 /**
  * The one table of outcomes. With `usage` it also tells what the outcome alone does not: the shell around a program that
@@ -32,7 +29,7 @@ export function readOutcome(outcome: ExecOutcome, usage?: Pick<Usage, 'reached'>
     case 'exited':
       return { reason: 'exit', exitCode: outcome.code, signal: undefined, ok: outcome.code === 0 };
     case 'signalled': {
-      const exitCode = SIGNAL_BASE + outcome.signal;
+      const exitCode = codeOfSignal(outcome.signal);
       return { reason: 'signal', exitCode, signal: toSignalName(outcome.signal), ok: false };
     }
     case 'limit':

@@ -3,7 +3,7 @@ import { homedir, tmpdir } from 'node:os';
 import { HotcellError } from '../../core/errors.ts';
 import { errnoOf } from '../../lib/errno.ts';
 import { BuildLog } from '../images/build-log.ts';
-import { HELPER_ENV, type CommandResult } from '../process/run-command.ts';
+import { HELPER_ENV, toExitCode, type CommandResult } from '../process/run-command.ts';
 import type { Words } from './argv.ts';
 import { CliRefusal, toCallError } from './cli-words.ts';
 
@@ -11,7 +11,6 @@ import { CliRefusal, toCallError } from './cli-words.ts';
 const ANSWER_MS = 15_000;
 const STDOUT_KEPT = 16 * 1024 * 1024;
 const STDERR_KEPT = 8 * 1024;
-const KILLED = 137;
 
 export interface Following {
   /** The longest time without a word. */
@@ -133,8 +132,8 @@ function toHung(what: string, ms: number): HotcellError {
 }
 
 /** Whoever killed it may not do so again. */
-function toKilled(what: string, signal: string | null): CliRefusal {
-  return new CliRefusal(what, KILLED, `the command was killed by ${signal}`);
+function toKilled(what: string, signal: NodeJS.Signals | null): CliRefusal {
+  return new CliRefusal(what, toExitCode(null, signal), `the command was killed by ${signal}`);
 }
 
 function toTooMuch(what: string): HotcellError {

@@ -7,6 +7,18 @@ test('a program that is not there is an error of the caller', async () => {
   await expect(runCommand(['hotcell-has-no-such-program'])).rejects.toThrow('ENOENT');
 });
 
+test.each([
+  ['its own code', 'exit 3', 3],
+  ['128 and the signal', 'kill -TERM $$', 143],
+  ['the same for one that nobody can refuse', 'kill -KILL $$', 137],
+])('a helper has %s', async (_, script, code) => {
+  expect(await runCommand(['sh', '-c', script], { timeoutMs: 60_000 })).toMatchObject({ code });
+});
+
+test('a helper that is too slow has 124, as everything that took too long', async () => {
+  expect(await runCommand(['sleep', 'infinity'], { timeoutMs: 10 })).toMatchObject({ code: 124 });
+});
+
 /** With no descriptor left Node makes no streams for a child, and tells of it in an event. */
 const EXHAUSTED = `
   import { closeSync, openSync } from 'node:fs';

@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { codeOfSignal, TIMEOUT_CODE } from '../../core/exit-code.ts';
 
 export interface CommandResult {
   readonly code: number;
@@ -42,12 +44,18 @@ export function runCommand(
     child.stdin.end();
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
-    child.on('close', (code) => {
+    child.on('close', (code, signal) => {
+      // Nobody but its own clock kills it.
       resolve({
-        code: code ?? 137,
+        code: signal !== null && child.killed ? TIMEOUT_CODE : toExitCode(code, signal),
         stdout: Buffer.concat(stdout).toString(),
         stderr: Buffer.concat(stderr).toString(),
       });
     });
   });
+}
+
+/** Of a child: it has the one or the other. */
+export function toExitCode(code: number | null, signal: NodeJS.Signals | null): number {
+  return signal === null ? (code ?? 0) : codeOfSignal(constants.signals[signal]);
 }

@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import { constants } from 'node:os';
+import { readOutcome } from '../../cells/read-outcome.ts';
+import type { ExecOutcome } from '../../core/exec.ts';
 import { CappedBytes } from '../../lib/capped-bytes.ts';
 
 export interface ProgramOptions {
@@ -17,6 +20,7 @@ export interface ProgramOptions {
 }
 
 export interface ProgramResult {
+  /** As that of a program in a cell. */
   readonly code: number;
   readonly stdout: Buffer;
   readonly stdoutBytes: number;
@@ -58,10 +62,10 @@ export function runProgram(
       clearTimeout(timer);
       reject(error);
     });
-    child.on('close', (code) => {
+    child.on('close', (code, signal) => {
       clearTimeout(timer);
       resolve({
-        code: code ?? 137,
+        code: readOutcome(toOutcome(ended, code, signal)).exitCode,
         stdout: Buffer.from(stdout.bytes().buffer),
         stdoutBytes: stdout.total,
         stderr: stderr.text(),
@@ -69,4 +73,15 @@ export function runProgram(
       });
     });
   });
+}
+
+function toOutcome(
+  ended: ProgramResult['ended'],
+  code: number | null,
+  signal: NodeJS.Signals | null,
+): ExecOutcome {
+  if (ended !== undefined)
+    return { kind: 'limit', limit: ended === 'timeout' ? 'wallTimeMs' : 'outputBytes' };
+  if (signal !== null) return { kind: 'signalled', signal: constants.signals[signal] };
+  return { kind: 'exited', code: code ?? 0 };
 }
