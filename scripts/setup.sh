@@ -143,26 +143,25 @@ find_missing_for_cells() {
   find_missing "${wanted[@]}"
 }
 
-# uses_docker ARGUMENT…: are the cells asked for ones of a Docker engine, which need nothing of this machine?
-uses_docker() {
-  local before='' word
-  for word in "$@"; do
-    [[ $word == --driver=docker || ($before == --driver && $word == docker) ]] && return 0
-    [[ $word == -- ]] && break
-    before=$word
-  done
-  [[ ${HOTCELL_DRIVER-} == docker ]]
+# wants_host_programs ROOT WORD…: may these words of a command make cells from programs of this machine? Drivers and settings
+# are the business of the product, so it answers.
+wants_host_programs() {
+  local root=$1
+  shift
+  "$NODE" --disable-warning=ExperimentalWarning "$root/src/cli/wants-host-programs.ts" "$@" </dev/null
 }
 
-# ensure_cell_packages ROOT always|once: installs what cells need, or says how to. Never fatal: the engine says
-# precisely what is missing. `once` does not ask or say the same thing a second time.
+# ensure_cell_packages ROOT always|once WORD…: installs what the cells of this command need, or says how to. Needs NODE. Never
+# fatal: the engine says precisely what is missing. `once` does not ask or say the same thing a second time.
 ensure_cell_packages() {
   local root=$1 when=$2 asked=$1/node_modules/.hotcell-packages-asked before=
+  shift 2
   [[ $OSTYPE == linux* ]] || return 0
   find_missing_for_cells
   ((${#MISSING[@]} > 0)) || return 0
   if [[ -f $asked ]]; then read -r before <"$asked" || true; fi
   [[ $when == once && $before == "${MISSING[*]}" ]] && return 0
+  wants_host_programs "$root" "$@" || return 0
   lock_setup "$root"
   find_missing_for_cells
   if ((${#MISSING[@]} > 0)) && ! install_debian_packages ask "${MISSING[@]}"; then

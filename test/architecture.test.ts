@@ -174,6 +174,18 @@ describe('drivers', () => {
     expect(known).toEqual([]);
   });
 
+  test('are known by name to no script that starts or installs us', () => {
+    const scripts = ['hotcell', 'mahabharatha', 'bun-runner-mcp', ...list('scripts/*.sh')];
+    // A package of Debian is no driver.
+    const name = new RegExp(`(?<![\\w./-])(?:${NAMES})(?![\\w./-])`, 'g');
+    const known = scripts.flatMap((file) => {
+      const code = read(file).replace(/(^|\s)#.*$/gm, '');
+      return [...code.matchAll(name)].map(([found]) => `${file}: ${found}`);
+    });
+    expect(scripts.length).toBeGreaterThan(5);
+    expect(known).toEqual([]);
+  });
+
   test('do not know each other, nor does what they share know them', () => {
     const folders = DRIVER_NAMES.map((name) => `src/drivers/${name}/`);
     const arrows = PRODUCT.filter((file) => file.startsWith('src/drivers/') && file !== REGISTRY).flatMap(

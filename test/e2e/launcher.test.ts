@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -131,17 +131,37 @@ describe('mahabharatha', () => {
   });
 });
 
-describe('the launcher, before it installs anything', () => {
-  const SETUP = join(LAUNCHER, '../scripts/setup.sh');
-  test.each([
-    [['up', '--driver', 'docker'], true],
-    [['run', 'x.py', '--driver=docker'], true],
-    [['up'], false],
-    [['up', '--driver', 'oci'], false],
-    [['up', '--set', 'docker.host=docker'], false],
-    [['run', 'x.py', '--', '--driver', 'docker'], false],
-  ])('[WB-05] sees in %j that cells need nothing of this machine: %s', (args, expected) => {
-    const { status } = launch('bash', ['-c', 'source "$0"; uses_docker "$@"', SETUP, ...args]);
-    expect(status === 0).toBe(expected);
+describe('the launcher, before it installs what cells need', () => {
+  const ROOT = join(LAUNCHER, '..');
+  /** A machine without Ruby, on which nothing is installed. */
+  const ASK = `
+    source "$0/scripts/setup.sh" && find_node "$0"
+    find_missing_for_cells() { MISSING=(ruby); }
+    install_debian_packages() { shift; printf '%s' "$*"; }
+    ensure_cell_packages "$0" always "$@"`;
+  const installedFor = (words: readonly string[]): unknown =>
+    launch('bash', ['--norc', '-euo', 'pipefail', '-c', ASK, ROOT, ...words]);
+
+  test.runIf(process.platform === 'linux').each<[string[], string]>([
+    [['up'], 'ruby'],
+    [['up', '--port', '9000', '--driver', 'oci'], 'ruby'],
+    [['up', '--port', '9000', '--driver', 'docker'], ''],
+    [['run', 'x.py', '--driver=docker'], ''],
+    [['run', 'x.py', '--set', 'driver=docker'], ''],
+    [['up', '--set', 'docker.host=docker'], 'ruby'],
+    [['run', 'x.py', '--', '--driver', 'docker'], 'ruby'],
+    // Whatever is wrong the command itself tells.
+    [['up', '--driver', 'magic'], ''],
+    [['up', '--set', 'nonsense'], ''],
+    [['up', '--help'], ''],
+  ])('[WB-05] %j wants "%s" of this machine', (words, installed) => {
+    expect(installedFor(words)).toEqual({ status: 0, stdout: installed, stderr: '' });
+  });
+
+  test.runIf(process.platform === 'linux')('[WB-05] a settings file says it as well as a flag', () => {
+    const file = join(folder, 'docker.yaml');
+    writeFileSync(file, 'driver: docker\n');
+    expect(installedFor(['up', '--config', file])).toMatchObject({ status: 0, stdout: '' });
+    expect(installedFor(['up', '--config', file, '--driver', 'oci'])).toMatchObject({ stdout: 'ruby' });
   });
 });
