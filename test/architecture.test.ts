@@ -150,6 +150,15 @@ describe('layers', () => {
   });
 });
 
+describe('cells', () => {
+  test('are made by the ground of all use cases, and by the pool', () => {
+    const makers = PRODUCT.filter(
+      (file) => !/^src\/(?:drivers|cells)\//.test(file) && /\bdriver\.create\(/.test(read(file)),
+    );
+    expect(makers).toEqual(['src/pool/hot-cell.ts', 'src/pool/shared-cell.ts']);
+  });
+});
+
 describe('drivers', () => {
   const REGISTRY = 'src/drivers/registry.ts';
   /** Modes that users know by the name of what makes their cells; each stands once. */

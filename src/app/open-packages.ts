@@ -43,7 +43,7 @@ export async function openNpmPackages(config: Config, parts: PackageParts): Prom
 
 /** Packages of PyPI, for runs of Python. */
 async function openPythonPackages(config: Config, parts: PackageParts): Promise<PythonPackages> {
-  const { driver, image } = parts;
+  const { driver, image, log } = parts;
   const store = await PackageStore.open({
     ...(await toCommon(config, parts)),
     folder: join(packagesFolder(config), 'python'),
@@ -53,7 +53,12 @@ async function openPythonPackages(config: Config, parts: PackageParts): Promise<
     keepUsedMs: Math.max(LEAST_KEPT_MS, 2 * config.ceilings.wallTimeMs),
   });
   return new PythonPackages({
-    scanner: new PythonScanner({ driver, limits: config.limits, ...(image === undefined ? {} : { image }) }),
+    scanner: new PythonScanner({
+      driver,
+      limits: config.limits,
+      log,
+      ...(image === undefined ? {} : { image }),
+    }),
     store,
     confines: driver.traits.confines,
   });

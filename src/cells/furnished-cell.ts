@@ -20,8 +20,6 @@ export interface CellParts {
   readonly caBundle?: Uint8Array | undefined;
   /** Where the cell sees them; in the workdir unless given. */
   readonly caPath?: string;
-  /** Starts commands of ours; unless given they are forgotten when they end. */
-  readonly startHelper?: (request: ExecRequest) => Promise<Exec>;
 }
 
 export interface Furnishing extends CellParts {
@@ -45,6 +43,7 @@ export class FurnishedCell implements AsyncDisposable {
   /** What the cell said beyond what `sight` wanted. */
   seen: readonly string[] = [];
   readonly #parts: CellParts;
+  #helpers: { start(request: ExecRequest): Promise<Exec> } | undefined;
   #network: Promise<CellNetwork> | undefined;
   #variables: Readonly<Record<string, string>> = {};
 
@@ -74,10 +73,14 @@ export class FurnishedCell implements AsyncDisposable {
     return this.#variables;
   }
 
-  /** A command of ours beside those of users. */
+  /** From here on this one starts commands of ours. */
+  helpBy(helpers: { start(request: ExecRequest): Promise<Exec> }): void {
+    this.#helpers = helpers;
+  }
+
+  /** A command of ours beside those of users; unless somebody keeps account of them it is forgotten when it ends. */
   readonly startHelper = async (request: ExecRequest): Promise<Exec> => {
-    const { startHelper } = this.#parts;
-    if (startHelper !== undefined) return startHelper(request);
+    if (this.#helpers !== undefined) return this.#helpers.start(request);
     const exec = await this.cell.exec(request);
     void exec.ended.then(() => exec.lasting?.forget());
     return exec;

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import { FurnishedCell } from '../cells/furnished-cell.ts';
 import { readOutcome } from '../cells/read-outcome.ts';
-import { runToEnd } from '../cells/run-to-end.ts';
 import type { CellImage } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { toCancelError } from '../core/errors.ts';
 import type { Limits } from '../core/limits.ts';
+import type { Log } from '../core/log.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
 import type { PackageSpec } from './api.ts';
 import { isPythonName } from './pip-spec.ts';
@@ -20,6 +21,7 @@ export interface PythonScannerOptions {
   /** Has Python in it, for drivers that use images. */
   readonly image?: CellImage;
   readonly limits: Limits;
+  readonly log: Log;
 }
 
 export interface PythonScanOptions {
@@ -73,25 +75,21 @@ export class PythonScanner {
   /** Undefined when Python died of it. */
   async #ask(code: string, signal: AbortSignal): Promise<Reply | undefined> {
     if (signal.aborted) throw toCancelError(signal);
-    const { driver, image, limits } = this.#options;
-    const cell = await driver.create({
+    const { driver, image, limits, log } = this.#options;
+    const spec = {
       name: 'imports',
       kind: 'packages',
       limits,
       ...(image === undefined ? {} : { image }),
-    });
-    try {
-      const stdout = new CappedBytes(LONGEST_REPLY);
-      const { outcome } = await runToEnd(
-        cell,
-        { argv: ['python3', '-I', '{guest}/python-imports.py'], env: {} },
-        { input: Buffer.from(code), timeMs: limits.wallTimeMs, signal, stdout },
-      );
-      if (signal.aborted) throw toCancelError(signal);
-      return readOutcome(outcome).ok ? Reply.safeParse(parseJson(stdout.text())).data : undefined;
-    } finally {
-      await cell.dispose();
-    }
+    } as const;
+    await using cell = await FurnishedCell.make({ driver, spec, log });
+    const stdout = new CappedBytes(LONGEST_REPLY);
+    const { outcome } = await cell.run(
+      { argv: ['python3', '-I', '{guest}/python-imports.py'], env: {} },
+      { input: Buffer.from(code), timeMs: limits.wallTimeMs, signal, stdout },
+    );
+    if (signal.aborted) throw toCancelError(signal);
+    return readOutcome(outcome).ok ? Reply.safeParse(parseJson(stdout.text())).data : undefined;
   }
 }
 

@@ -1,9 +1,8 @@
-import { FurnishedCell } from '../cells/furnished-cell.ts';
-import { requireSight, sightOfWorkspace } from '../cells/require-sight.ts';
+import { FurnishedCell, type CellParts } from '../cells/furnished-cell.ts';
+import { sightOfWorkspace } from '../cells/require-sight.ts';
 import type { CellSpec } from '../core/cell.ts';
 import { requireFreezer, requireLasting, requireLastingCell } from '../core/capabilities.ts';
-import { HotcellError, messageOf } from '../core/errors.ts';
-import type { Exec, ExecRequest } from '../core/exec.ts';
+import { HotcellError } from '../core/errors.ts';
 import { Workspace } from '../workspace/workspace.ts';
 import { HOME_IN_CELL, toWorkspacePath } from './exec-plan.ts';
 import { HelperExecs } from './helper-execs.ts';
@@ -32,14 +31,18 @@ export class SessionMaker {
   }
 
   async make(asked: NewSession): Promise<LiveSession> {
-    const { driver, engineMounts, log } = this.#host.options;
-    const cell = await driver.create(this.#toSpec(asked.facts));
-    let session: LiveSession | undefined;
+    const { driver, engineMounts } = this.#host.options;
+    const { createdAt, project, volumeFolder } = asked.facts;
+    const furnished = await FurnishedCell.make({
+      driver,
+      spec: this.#toSpec(asked.facts),
+      sight: volumeFolder !== null && engineMounts ? await sightOfWorkspace(volumeFolder) : undefined,
+      ...this.#cellParts(),
+    });
+    const { cell } = furnished;
     try {
-      const { createdAt, project, volumeFolder } = asked.facts;
-      if (volumeFolder !== null && engineMounts)
-        await requireSight(cell, await sightOfWorkspace(volumeFolder));
-      session = await this.#assemble(
+      const session = await this.#assemble(
+        furnished,
         {
           ...asked,
           cell,
@@ -58,10 +61,7 @@ export class SessionMaker {
       });
       return session;
     } catch (error) {
-      await session?.parts.furnished.closeNetwork();
-      await cell.dispose().catch((failure: unknown) => {
-        log.error({ cell: cell.id, error: messageOf(failure) }, 'cell removal failed');
-      });
+      await furnished[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -72,6 +72,7 @@ export class SessionMaker {
     if (row.record === null) throw new HotcellError('INTERNAL', 'nothing is stored of how to reach its cell');
     const cell = await requireLasting(driver).adopt(row.record, this.#toSpec(row.facts));
     const session = await this.#assemble(
+      new FurnishedCell(cell, this.#cellParts()),
       {
         id: row.id,
         tenant: row.tenant,
@@ -109,13 +110,18 @@ export class SessionMaker {
     };
   }
 
-  async #assemble(begun: BegunSession, inherits: boolean): Promise<LiveSession> {
+  #cellParts(): CellParts {
+    const { log, caBundle } = this.#host.options;
+    return { log, caBundle, caPath: CA_BUNDLE_IN_CELL };
+  }
+
+  async #assemble(furnished: FurnishedCell, begun: BegunSession, inherits: boolean): Promise<LiveSession> {
     const { store, options } = this.#host;
-    const { clock, log, settings, caBundle, openNetwork } = options;
+    const { clock, log, settings, openNetwork } = options;
     const { id, cell, allow, facts, syncIndex } = begun;
     const helpers = new HelperExecs({ sessionId: id, cell, rows: store.sessions, log, inherits });
-    const startHelper = (request: ExecRequest): Promise<Exec> => helpers.start(request);
-    const workspace = new Workspace({ exec: startHelper, root: toWorkspacePath(facts.project) });
+    furnished.helpBy(helpers);
+    const workspace = new Workspace({ exec: furnished.startHelper, root: toWorkspacePath(facts.project) });
     const files = new SessionFiles({
       sessionId: id,
       workspace,
@@ -125,7 +131,6 @@ export class SessionMaker {
       readBytes: settings.readBytes,
       syncIndex,
     });
-    const furnished = new FurnishedCell(cell, { log, caBundle, caPath: CA_BUNDLE_IN_CELL, startHelper });
     const network = allow === undefined ? undefined : await furnished.openNetwork(openNetwork, allow);
     return new LiveSession({ ...begun, furnished, helpers, files, network, host: this.#host });
   }

@@ -30,7 +30,11 @@ describeThatNeeds(missing)('packages of Python', () => {
     index = await PythonIndex.start();
     site = new PackageSite(index.preset, { loopback: true });
     store = await site.open({ ecosystem: PYPI, folder: join(site.folder, 'python') });
-    scanner = new PythonScanner({ driver: site.driver, limits: { ...DEFAULT_LIMITS, wallTimeMs: 20_000 } });
+    scanner = new PythonScanner({
+      driver: site.driver,
+      limits: { ...DEFAULT_LIMITS, wallTimeMs: 20_000 },
+      log: SILENT_LOG,
+    });
     index.wheel({ name: 'inner', files: { 'inner.py': 'value = 7\n' } });
     index.wheel({ name: 'outer', files: { 'outer.py': 'import inner\n' }, requires: ['inner>=1'] });
     index.wheel({
