@@ -6,6 +6,7 @@ import { openSession } from '../soak/acts/held-session.ts';
 import { toMarker } from '../soak/markers.ts';
 import { soak } from '../soak/soak.ts';
 import type { World } from '../soak/world.ts';
+import { waitFor } from '../support/leftovers.ts';
 import { isRoot, testThatNeeds } from '../support/needs.ts';
 
 const test = testThatNeeds(isRoot ? undefined : 'a soak needs root');
@@ -13,10 +14,26 @@ const test = testThatNeeds(isRoot ? undefined : 'a soak needs root');
 const SEED = 9;
 
 test('[SC-06] three rounds with the server killed in each: clean', async () => {
-  const verdict = await soak({ seed: SEED, driver: 'oci', minutes: 10, rounds: 3, tell: () => {} });
+  const lines: string[] = [];
+  const verdict = await soak({
+    seed: SEED,
+    driver: 'oci',
+    minutes: 10,
+    rounds: 3,
+    tell: (line) => void lines.push(line),
+    tellEveryMs: 50,
+    // Lines come by the clock, also while nothing gets on.
+    meddle: async () => {
+      const told = lines.length;
+      await waitFor('two more lines', () => lines.length >= told + 2);
+    },
+  });
   expect(verdict.wrong).toEqual([]);
   expect(verdict).toMatchObject({ rounds: 3, servers: 4, faults: { 'kill-server': 3 }, kept: undefined });
   expect(verdict.acknowledged).toBeGreaterThan(10);
+  expect(lines.at(-1)).toMatch(
+    /^minute \d+: [23] rounds; acts .*; faults \d+ \[.*kill-server 3.*\]; .*; 0 wrong$/,
+  );
 });
 
 const STRAY = toMarker(999_999);

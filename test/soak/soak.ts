@@ -18,6 +18,8 @@ export interface SoakOptions {
   readonly minutes: number;
   readonly rounds?: number;
   readonly tell: (line: string) => void;
+  /** How often a line tells how far it is; each minute unless a test is in a hurry. */
+  readonly tellEveryMs?: number;
   /** Ends it amid a round. */
   readonly signal?: AbortSignal;
   /** Between the acts of a round and its check: for tests that spoil something. */
@@ -54,13 +56,12 @@ class Account {
 
 /** Runs a plan until its time is over or something is wrong. */
 export async function soak(options: SoakOptions): Promise<Verdict> {
-  const { seed, driver, tell, rounds: most = Number.POSITIVE_INFINITY } = options;
+  const { seed, driver, rounds: most = Number.POSITIVE_INFINITY } = options;
   await using stack = new AsyncDisposableStack();
   const world = await openWorld(stack, driver, seed);
   const account = new Account();
   const deadline = performance.now() + options.minutes * 60_000;
-  const begun = performance.now();
-  let minutesTold = 0;
+  stack.use(tellByTheClock(options, () => describeAccount(world, account)));
   const interrupted = untilAborted(options.signal);
   interrupted.catch(() => {});
   try {
@@ -74,8 +75,6 @@ export async function soak(options: SoakOptions): Promise<Verdict> {
       await options.meddle?.(world, round.number);
       account.wrong.push(...(await checkRound(world, round.number, account)));
       account.rounds++;
-      const minute = Math.floor((performance.now() - begun) / 60_000);
-      if (minute > minutesTold) tell(describeMinute((minutesTold = minute), world, account));
       const isOver = performance.now() > deadline || account.rounds >= most;
       if (isOver || account.wrong.length > 0) break;
     }
@@ -86,6 +85,16 @@ export async function soak(options: SoakOptions): Promise<Verdict> {
   const { wrong, kept } = await closeWorld(world, account.rounds, account.wrong.length > 0);
   account.wrong.push(...wrong);
   return toVerdict(world, account, kept);
+}
+
+/** Whatever hangs: who reads along sees that nothing is done any more. */
+function tellByTheClock({ tell, tellEveryMs = 60_000 }: SoakOptions, describe: () => string): Disposable {
+  const begun = performance.now();
+  const timer = setInterval(() => {
+    const minute = Math.round((performance.now() - begun) / 60_000);
+    tell(`minute ${minute}: ${describe()}`);
+  }, tellEveryMs);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 async function untilAborted(signal: AbortSignal | undefined): Promise<never> {
@@ -137,11 +146,11 @@ function toVerdict(world: World, account: Account, kept: string | undefined): Ve
   return { wrong, rounds, acts, faults, excused, acknowledged, servers: world.lives, memory, kept };
 }
 
-function describeMinute(minute: number, world: World, account: Account): string {
+function describeAccount(world: World, account: Account): string {
   const { rounds, acts, faults, excused, wrong, lives } = account;
   const { residentBytes = 0, descriptors = 0 } = lives[world.lives - 1]?.at(-1) ?? {};
   return [
-    `minute ${minute}: ${rounds} rounds`,
+    `${rounds} rounds`,
     `acts ${describeCounts(acts)} (${excused} excused)`,
     `faults ${describeCounts(faults)}`,
     `server ${world.lives} has ${toMiB(residentBytes)} MiB and ${descriptors} descriptors`,
