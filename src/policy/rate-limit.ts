@@ -75,11 +75,6 @@ export class RateLimit {
     } else buckets.fullAt.set(name, this.#afterOne(known ?? now, now));
   }
 
-  /** Buckets in memory, for tests and metrics. */
-  get size(): number {
-    return [...this.#tenants.values()].reduce((sum, { fullAt }) => sum + fullAt.size, 0);
-  }
-
   /** When the bucket is full again after one more token is taken from it. */
   #afterOne(fullAt: number, now: number): number {
     const missingMs = Math.max(0, fullAt - now) + this.#intervalMs;
