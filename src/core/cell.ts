@@ -29,7 +29,7 @@ export interface CellSpec {
   readonly main?: ExecRequest;
   /** The cell outlives the server, and `LastingCells.adopt` finds it again. Only without `main`. */
   readonly lasting?: Lasting;
-  /** A place to work in beside /tmp, at `WORKSPACE_IN_CELL`, for cells that last. */
+  /** A folder to work in beside /tmp, at `WORKSPACE_IN_CELL`, for cells that last. */
   readonly workspace?: CellWorkspace;
   /** Folders of the host that programs of the cell may read and, unless it says so, not change; mounted in this order. */
   readonly folders?: readonly CellFolder[];

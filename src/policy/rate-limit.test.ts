@@ -147,7 +147,7 @@ describe('many names', () => {
     expect(serve(ANN, 20)).toBe(3);
   });
 
-  test('[RS-18] after the flood there is place again', () => {
+  test('[RS-18] after the flood there is room again', () => {
     const { clock, serve } = makeLimit({ perMinute: 600, burst: 2, bucketsPerTenant: 100 });
     for (let name = 0; name < 5000; name++) serve({ tenant: 'acme', user: `made-up-${name}` }, 5);
     expect(serve({ ...ANN, user: 'new' }, 5)).toBe(0);

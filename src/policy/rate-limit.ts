@@ -35,7 +35,7 @@ interface RateLimitParts extends RateLimitSettings {
 /** The time at which each bucket of a tenant is full again. A full bucket is the same as none. */
 interface TenantBuckets {
   readonly fullAt: Map<string, number>;
-  /** For the names that found no place. */
+  /** For the names that found no room. */
   overflowFullAt: number;
   searchedAt: number;
 }
@@ -70,7 +70,7 @@ export class RateLimit {
     const buckets = this.#bucketsOf(key.tenant);
     const name = hash('sha256', JSON.stringify([key.user ?? null, key.project ?? null]), 'base64');
     const known = buckets.fullAt.get(name);
-    if (known === undefined && !this.#hasPlace(buckets, now)) {
+    if (known === undefined && !this.#hasRoom(buckets, now)) {
       buckets.overflowFullAt = this.#afterOne(buckets.overflowFullAt, now);
     } else buckets.fullAt.set(name, this.#afterOne(known ?? now, now));
   }
@@ -87,7 +87,7 @@ export class RateLimit {
     });
   }
 
-  #hasPlace(buckets: TenantBuckets, now: number): boolean {
+  #hasRoom(buckets: TenantBuckets, now: number): boolean {
     const { fullAt } = buckets;
     if (fullAt.size < this.#bucketsPerTenant) return true;
     if (now - buckets.searchedAt < SEARCH_PAUSE_MS) return false;

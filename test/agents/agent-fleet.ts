@@ -6,7 +6,7 @@ import type { TaskState } from '../../src/fleet/fleet-state.ts';
 import { FleetCommand, type FleetEnd } from '../support/fleet-command.ts';
 import { describeFleet } from '../support/fleet-remains.ts';
 import { FleetRepository, type TestTask } from '../support/fleet-repository.ts';
-import type { AgentPlace, AgentWay } from './agent-ways.ts';
+import type { AgentWay, CommandSetup } from './agent-ways.ts';
 import type { MessagesApi } from './messages-api.ts';
 
 type Config = Readonly<Record<string, object | string>>;
@@ -37,7 +37,7 @@ export class AgentFleet implements AsyncDisposable {
   readonly way: AgentWay;
   readonly repository: FleetRepository;
   readonly api: MessagesApi;
-  readonly #place: AgentPlace;
+  readonly #setup: CommandSetup;
   readonly #env: AgentFleetOptions['env'];
   readonly #commands: FleetCommand[] = [];
 
@@ -51,7 +51,7 @@ export class AgentFleet implements AsyncDisposable {
     this.repository = repository;
     this.api = api;
     this.#env = options.env;
-    this.#place = way.furnish(repository, api);
+    this.#setup = way.furnish(repository, api);
   }
 
   static async open(way: AgentWay, options: AgentFleetOptions = {}): Promise<AgentFleet> {
@@ -70,13 +70,13 @@ export class AgentFleet implements AsyncDisposable {
   configure(change: Config = {}): void {
     const file = join(this.repository.root, '.mahabharatha/config.yaml');
     let config = parse(readFileSync(file, 'utf8')) as Config;
-    for (const more of [{ workers: SHORT_WAITS }, this.#place.config, change]) config = merge(config, more);
+    for (const more of [{ workers: SHORT_WAITS }, this.#setup.config, change]) config = merge(config, more);
     writeFileSync(file, stringify(config));
   }
 
   /** `mahabharatha …`; `inPlace` for commands that run agents. */
   start(...args: readonly string[]): FleetCommand {
-    const { env, program } = this.#place;
+    const { env, program } = this.#setup;
     const all: Record<string, string | undefined> = {
       ANTHROPIC_API_KEY: API_KEY,
       ANTHROPIC_BASE_URL: this.api.url,

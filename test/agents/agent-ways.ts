@@ -17,7 +17,7 @@ const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const NOBODY = 65_534;
 
 /** How the command is started in a repository, and where its agents are. */
-export interface AgentPlace {
+export interface CommandSetup {
   /** Instead of node with our main. */
   readonly program?: string;
   readonly env: Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ export interface AgentWay {
   startApi(): Promise<MessagesApi>;
   /** Makes what the machine does not have, once for a file. */
   prepare(stack: AsyncDisposableStack): Promise<void>;
-  furnish(repository: FleetRepository, api: MessagesApi): AgentPlace;
+  furnish(repository: FleetRepository, api: MessagesApi): CommandSetup;
 }
 
 /** Addresses that names of this machine may have; the gate refuses them otherwise. */
@@ -86,21 +86,21 @@ exec unshare -m sh -c '
 ' sh `;
 
 /** As a plain user, who has Claude Code where its installer puts it. */
-function furnishPlain(repository: FleetRepository): AgentPlace {
+function furnishPlain(repository: FleetRepository): CommandSetup {
   const seen = isRoot ? repository.beside('checkout') : CHECKOUT;
   const bin = join(repository.home, '.local/bin');
   mkdirSync(bin, { recursive: true });
   const claude = join(bin, 'claude');
   symlinkSync(join(seen, relative(CHECKOUT, agentFolder()), AGENT_PROGRAM), claude);
-  const place = { env: { PATH: `${bin}:${process.env['PATH'] ?? ''}` }, config: {} };
-  if (!isRoot) return place;
+  const setup = { env: { PATH: `${bin}:${process.env['PATH'] ?? ''}` }, config: {} };
+  if (!isRoot) return setup;
   mkdirSync(seen);
   const program = repository.beside('as-nobody');
   writeFileSync(program, `${BECOME_NOBODY}'${CHECKOUT}' '${seen}' "$@"\n`, { mode: 0o755 });
   // Git lets root look at what belongs to others only if it is told so.
   writeFileSync(join(repository.home, '.gitconfig'), '[safe]\n\tdirectory = *\n');
   execFileSync('chown', ['-R', `${NOBODY}:${NOBODY}`, dirname(repository.root), repository.state]);
-  return { ...place, program };
+  return { ...setup, program };
 }
 
 const WAYS = {

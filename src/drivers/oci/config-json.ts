@@ -50,7 +50,7 @@ export interface ConfigInput {
   readonly sysctl: Readonly<Record<string, string>>;
   /** Where commands may have a terminal. */
   readonly terminals: boolean;
-  /** A place to work in beside /tmp: in memory, or a folder with a bound of its own that has a `.tmp` in it. */
+  /** Where to work beside /tmp: in memory, or a folder with a bound of its own that has a `.tmp` in it. */
   readonly workspace: { readonly folder: string | undefined } | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
@@ -134,7 +134,7 @@ function toTmpfs(destination: string, bytes: number) {
   };
 }
 
-interface WritablePlace {
+interface WritableFolder {
   readonly destination: string;
   /** Undefined: in memory. */
   readonly source: string | undefined;
@@ -142,20 +142,23 @@ interface WritablePlace {
 }
 
 /** All that can be written is together no more than `diskBytes`. */
-function toWritable({ limits: { diskBytes }, workspace }: ConfigInput): WritablePlace[] {
-  const place = (destination: string, source: string | undefined, bytes: number) => ({
+function toWritable({ limits: { diskBytes }, workspace }: ConfigInput): WritableFolder[] {
+  const writable = (destination: string, source: string | undefined, bytes: number) => ({
     destination,
     source,
     bytes,
   });
-  if (workspace === undefined) return [place(WORKDIR_IN_CELL, undefined, diskBytes)];
+  if (workspace === undefined) return [writable(WORKDIR_IN_CELL, undefined, diskBytes)];
   const { folder } = workspace;
   if (folder !== undefined) {
     return [
-      place(WORKSPACE_IN_CELL, folder, diskBytes),
-      place(WORKDIR_IN_CELL, `${folder}/${TMP_OF_WORKSPACE}`, diskBytes),
+      writable(WORKSPACE_IN_CELL, folder, diskBytes),
+      writable(WORKDIR_IN_CELL, `${folder}/${TMP_OF_WORKSPACE}`, diskBytes),
     ];
   }
   const forTmp = Math.floor(diskBytes / SHARE_OF_TMP);
-  return [place(WORKSPACE_IN_CELL, undefined, diskBytes - forTmp), place(WORKDIR_IN_CELL, undefined, forTmp)];
+  return [
+    writable(WORKSPACE_IN_CELL, undefined, diskBytes - forTmp),
+    writable(WORKDIR_IN_CELL, undefined, forTmp),
+  ];
 }

@@ -15,7 +15,7 @@ export interface PreparedAgent {
   readonly warnings: readonly string[];
 }
 
-export interface AgentPlace {
+export interface AgentSurroundings {
   readonly site: FleetSite;
   readonly config: FleetConfig;
   readonly credentials: AgentCredentials;
@@ -26,7 +26,7 @@ export interface AgentPlace {
 /** What the agent will find where it works. Throws if it could not even begin there. */
 export async function prepareAgent(
   { env, home }: Pick<FleetMachine, 'env' | 'home'>,
-  { site, config, credentials, root }: AgentPlace,
+  { site, config, credentials, root }: AgentSurroundings,
 ): Promise<PreparedAgent> {
   const { kept: variables, dropped } = filterEnvironment(env, config, site.mode);
   const { agent } = config;
