@@ -84,7 +84,7 @@ describeWays(['oci', 'plain'], (way) => {
     expect(status.agent.cost_usd).toBeCloseTo((done?.agent?.cost_usd ?? 0) + (bounded?.agent?.cost_usd ?? 0));
     expect(status.levels_agent['1']?.cost_usd).toBe(status.agent.cost_usd);
     const logs = await fleet.command('logs', '--task', 'B');
-    expect(logs.stdout).toMatch(/Bash: echo one[^]*Bash: echo two/);
+    expect(logs.stdout).toMatch(/tool=Bash about=echo one[^]*tool=Bash about=echo two/);
 
     // It does not go on by itself, and does with a larger bound.
     fleet.configure({ agent: { max_turns: 100 } });

@@ -6,12 +6,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CALL = /\blog\.(?:debug|info|warn|error)\(/g;
 /** What an operator greps for: the thing, and what became of it. Ids and figures are fields. */
 const LINE = /^[a-z]+( [a-z]+){1,4}$/;
-/** Workers write files for people, in which `event` is what a program looks for. */
-const FOR_PEOPLE = /src\/fleet\/worker\//;
 
-const sources = globSync('src/**/*.ts', { cwd: ROOT }).filter(
-  (path) => !/\.(test|double)\.ts$/.test(path) && !FOR_PEOPLE.test(path),
-);
+const sources = globSync('src/**/*.ts', { cwd: ROOT }).filter((path) => !/\.(test|double)\.ts$/.test(path));
 
 /** The words between the opening bracket at `from` and the one that closes it. */
 function insideBracket(text: string, from: number): string {
@@ -28,7 +24,9 @@ const messages = sources.flatMap((path) => {
   const text = readFileSync(`${ROOT}${path}`, 'utf8');
   return [...text.matchAll(CALL)].map((call) => {
     const words = insideBracket(text, call.index + call[0].length);
-    return { path, message: /'([^']*)',?\s*$/.exec(words)?.[1] ?? words };
+    // That of a worker begins with the words.
+    const message = /^\s*'([^']*)'/.exec(words) ?? /'([^']*)',?\s*$/.exec(words);
+    return { path, message: message?.[1] ?? words };
   });
 });
 

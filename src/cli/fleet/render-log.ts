@@ -15,7 +15,9 @@ const COLOURS = [
   'blueBright',
 ] as const;
 
-/** `12:00:03 worker 2  warn   A-1 verify  message`, coloured by worker. */
+const LONGEST_FIELD = 500;
+
+/** `12:00:03 worker 2  warn   A-1 verify  message field=value`, coloured by worker. */
 export function renderLogLine(line: LogLine, terminal: Terminal): string {
   const { paint } = terminal;
   const worker = Number(line.worker_id ?? NaN);
@@ -33,8 +35,17 @@ export function renderLogLine(line: LogLine, terminal: Terminal): string {
     shownName,
     paintLevel(level, paint),
     ...(place === '' ? [] : [paint.bold(place)]),
-    `${message}${took}`,
+    `${message}${describeData(line.data ?? {}, paint)}${took}`,
   ].join(' ');
+}
+
+/** SECURITY: names and values may be those of others, and stay on this line. */
+function describeData(data: Record<string, unknown>, paint: Terminal['paint']): string {
+  const fields = Object.entries(data).map(([name, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return ` ${paint.dim(`${oneLine(name)}=`)}${oneLine(text, LONGEST_FIELD)}`;
+  });
+  return fields.join('');
 }
 
 function shortTime(ts: string): string {

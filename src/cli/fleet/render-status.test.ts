@@ -218,14 +218,22 @@ test('[FL-13] a line of a log stays one line and commands nothing', () => {
     message: `a${EVIL}`,
     task_id: 'A',
     phase: 'verify',
+    data: { attempt: 2, error: 'no\nway' },
     duration_ms: 5,
   };
   const { terminal } = record();
   expect(renderLogLine(line, terminal)).toBe(
-    '12:00:03 worker 2  error A verify ax\\x1b[2J\\x202e\\ny (5 ms)',
+    '12:00:03 worker 2  error A verify ax\\x1b[2J\\x202e\\ny attempt=2 error=no way (5 ms)',
   );
   const evil = renderLogLine(
-    { ts: EVIL, level: EVIL, worker_id: EVIL, message: '', task_id: EVIL },
+    {
+      ts: EVIL,
+      level: EVIL,
+      worker_id: EVIL,
+      message: '',
+      task_id: EVIL,
+      data: { [EVIL]: EVIL, all: [EVIL] },
+    },
     terminal,
   );
   expect(evil).not.toMatch(COMMANDS);

@@ -21,8 +21,8 @@ function linesOf(file: string): (LogLine | undefined)[] {
 
 test('[FL-13] a line has the fields of the format, and text of a cell cannot make two of it', () => {
   const log = new WorkerLog(paths, 3, { now: () => NOW });
-  log.info('claimed', { task_id: 'A', phase: 'claim', event: 'task_claimed', data: { level: 1 } });
-  log.error('failed\n{"level":"info"}\u001b[2J', { duration_ms: 12 });
+  log.info('task claimed', { task_id: 'A', phase: 'claim', event: 'task_claimed', data: { level: 1 } });
+  log.error('task failed', { duration_ms: 12, data: { error: 'it\n{"level":"info"}\u001b[2J' } });
   expect(log.file).toBe(join(root, '.mahabharatha/logs/workers/worker-3.jsonl'));
   expect(linesOf(log.file)).toEqual([
     {
@@ -30,7 +30,7 @@ test('[FL-13] a line has the fields of the format, and text of a cell cannot mak
       level: 'info',
       worker_id: 3,
       feature: 'shop',
-      message: 'claimed',
+      message: 'task claimed',
       task_id: 'A',
       phase: 'claim',
       event: 'task_claimed',
@@ -41,17 +41,19 @@ test('[FL-13] a line has the fields of the format, and text of a cell cannot mak
       level: 'error',
       worker_id: 3,
       feature: 'shop',
-      message: 'failed\n{"level":"info"}\u001b[2J',
+      message: 'task failed',
       duration_ms: 12,
+      data: { error: 'it\n{"level":"info"}\u001b[2J' },
     },
   ]);
 });
 
-test('[FL-13] lines below the level are not written, long messages are cut', () => {
+test('[FL-13] lines below the level are not written, long texts are cut', () => {
   const log = new WorkerLog(paths, 0, { level: 'warn' });
   expect(log.info('quiet')).toBeUndefined();
   expect(existsSync(log.file)).toBe(false);
-  expect(log.warn('x'.repeat(100_000))?.message.length).toBeLessThan(20_000);
+  const line = log.warn('task failed', { data: { error: 'x'.repeat(100_000), attempt: 2 } });
+  expect(line?.data).toEqual({ error: expect.stringMatching(/^x{16000} \[…\]$/), attempt: 2 });
 });
 
 test('[FL-13] a file that has become large is rotated, and the one before it goes', () => {

@@ -4,8 +4,8 @@ import { workerLogFile, type FleetPaths } from '../names.ts';
 import { withFileLock } from '../state/file-lock.ts';
 import { isAtLeast, type LogLevel, type LogLine, type LogPhase } from './log-line.ts';
 
-/** Longer messages are cut; whole outputs belong to the artifacts of the task. */
-const LONGEST_MESSAGE = 16_000;
+/** Longer texts are cut; whole outputs belong to the artifacts of the task. */
+const LONGEST_TEXT = 16_000;
 const USUAL_MAX_BYTES = 50 * 1024 ** 2;
 
 export interface LogFields {
@@ -27,9 +27,10 @@ interface Options {
 }
 
 /**
- * The log of one worker, written on the host alone, line by line.
- * SECURITY: never pass values of variables. Text that a cell chose goes into `message` or `data`, where JSON keeps it one
- * line; whoever prints it makes it printable.
+ * The log of one worker, written on the host alone, line by line. A message is what one greps for: a noun and what became of
+ * it. All else is a field.
+ * SECURITY: never pass values of variables. Text that a cell chose goes into `data`, where JSON keeps it one line; whoever
+ * prints it makes it printable.
  */
 export class WorkerLog {
   readonly file: string;
@@ -57,8 +58,9 @@ export class WorkerLog {
       level,
       worker_id: this.#worker,
       feature: this.#feature,
-      message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)} […]` : message,
+      message,
       ...fields,
+      ...(fields.data === undefined ? {} : { data: withCuts(fields.data) }),
     };
     appendLine(this.file, line);
     if (sizeOf(this.file) > this.#maxBytes) this.#rotate();
@@ -83,6 +85,12 @@ export class WorkerLog {
       if (sizeOf(this.file) > this.#maxBytes) renameSync(this.file, `${this.file}.1`);
     });
   }
+}
+
+function withCuts(data: Record<string, unknown>): Record<string, unknown> {
+  const cut = (value: unknown): unknown =>
+    typeof value === 'string' && value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)} […]` : value;
+  return Object.fromEntries(Object.entries(data).map(([name, value]) => [name, cut(value)]));
 }
 
 /** One line in one write: a crash leaves it whole or not there. */

@@ -54,9 +54,15 @@ export class AgentNotes {
     if (event.kind !== 'tool' && event.kind !== 'text' && event.kind !== 'retry') return;
     if (this.#lines++ >= MOST_LINES) return;
     if (event.kind === 'tool')
-      log.info(describeTool(event), { ...fields, event: 'agent_tool', data: { tool: event.name } });
-    else if (event.kind === 'text')
-      log.info(event.text.trim().slice(0, LONGEST_TEXT), { ...fields, event: 'agent_text' });
-    else log.warn(event.text, { ...fields, event: 'agent_retry' });
+      log.info('agent used tool', {
+        ...fields,
+        event: 'agent_tool',
+        data: { tool: event.name, about: event.about },
+      });
+    else if (event.kind === 'text') {
+      const text = event.text.trim().slice(0, LONGEST_TEXT);
+      log.info('agent said', { ...fields, event: 'agent_text', data: { text } });
+    } else
+      log.warn('agent request retried', { ...fields, event: 'agent_retry', data: { reason: event.text } });
   }
 }

@@ -1,7 +1,7 @@
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { TaskArtifacts } from '../logs/task-artifacts.ts';
-import type { LogFields, WorkerLog } from '../logs/worker-log.ts';
+import type { WorkerLog } from '../logs/worker-log.ts';
 import type { Board } from '../run/board.ts';
 import type { Committed } from '../run/task-changes.ts';
 import { boundReached, describeBound } from './agent-call.ts';
@@ -79,11 +79,11 @@ function noteRefusals({ task, artifacts, log }: Attempt, refused: readonly strin
   if (refused.length === 0) return;
   const shown = [...new Set(refused)].slice(0, REFUSALS_NOTED);
   artifacts.record(
-    log.warn(`the network refused ${shown.join('; ')}`, {
+    log.warn('connections refused', {
       task_id: task.id,
       phase: 'execute',
       event: 'egress_refused',
-      data: { count: refused.length },
+      data: { count: refused.length, refused: shown },
     }),
   );
 }
@@ -95,31 +95,36 @@ export async function putAside({ place, task, artifacts, log }: Attempt): Promis
   const left = await place.git.settle(place.runGit);
   if (left.patch !== undefined) artifacts.writeInterrupted(left.patch);
   if (left.ref !== undefined)
-    log.info(`its commits are kept as ${left.ref}`, {
+    log.info('commits kept', {
       task_id: task.id,
       phase: 'cleanup',
       event: 'commits_kept',
+      data: { ref: left.ref },
     });
 }
 
 /** Agent, verification, commit. */
 async function perform(attempt: Attempt): Promise<AttemptResult> {
-  const { task, board, state, config } = attempt;
+  const { task, board, state, config, log, artifacts } = attempt;
+  const execute = { task_id: task.id, phase: 'execute' } as const;
   const bound = boundReached(config.agent, state.agent ?? NO_FIGURES);
   if (bound !== undefined) return { kind: 'blocked', code: 3, reason: bound };
-  const begun = `the agent begins with ${task.id}: ${task.title}`;
-  note(attempt, begun, { phase: 'execute', event: 'agent_started' });
+  artifacts.record(
+    log.info('agent started', { ...execute, event: 'agent_started', data: { title: task.title } }),
+  );
   const started = performance.now();
   const mark = attempt.place.mark();
   const agent = await callAgent(attempt);
   // Of the agent itself: what the verification wants of such a host is its own affair.
   const login = attempt.place.refusalsSince(mark).find((one) => LOGIN_HOSTS.test(one));
-  note(attempt, `the agent ended with ${agent.code}`, {
-    phase: 'execute',
-    event: 'agent_ended',
-    duration_ms: Math.round(performance.now() - started),
-    data: { exit_code: agent.code, ...agent.figures },
-  });
+  artifacts.record(
+    log.info('agent ended', {
+      ...execute,
+      event: 'agent_ended',
+      duration_ms: Math.round(performance.now() - started),
+      data: { exit_code: agent.code, ...agent.figures },
+    }),
+  );
   const end = readEnd(agent, config.agent, login);
   if (end === 'checkpoint') return checkpoint(attempt, agent.words);
   if (end !== 'done') return end;
@@ -165,10 +170,6 @@ function readEnd(
   return code === 0 ? 'done' : { kind: 'failed', code: 1, error: `the agent ${howItEnded(agent)}: ${words}` };
 }
 
-function note({ artifacts, log, task }: Attempt, message: string, fields: LogFields): void {
-  artifacts.record(log.info(message, { task_id: task.id, ...fields }));
-}
-
 async function withOutput<Result>(
   { artifacts, attempt }: Attempt,
   artifact: 'agent' | 'verification',
@@ -183,7 +184,7 @@ async function withOutput<Result>(
 }
 
 async function verify(attempt: Attempt): Promise<AttemptResult | undefined> {
-  const { place, task, signal } = attempt;
+  const { place, task, signal, log, artifacts } = attempt;
   if (task.verification === undefined) return undefined;
   const { command, timeout_seconds: seconds } = task.verification;
   const result = await withOutput(attempt, 'verification', (onOutput) =>
@@ -194,18 +195,22 @@ async function verify(attempt: Attempt): Promise<AttemptResult | undefined> {
   );
   if (result.reason === 'cancelled') return { kind: 'stopped' };
   const passed = result.code === 0;
-  note(attempt, passed ? 'the verification passed' : `the verification failed with ${result.code}`, {
-    phase: 'verify',
-    event: passed ? 'verification_passed' : 'verification_failed',
-    data: { exit_code: result.code },
-  });
+  artifacts.record(
+    log.info('verification ended', {
+      task_id: task.id,
+      phase: 'verify',
+      event: passed ? 'verification_passed' : 'verification_failed',
+      data: { passed, exit_code: result.code },
+    }),
+  );
   if (passed) return undefined;
   const how = result.reason === 'timeout' ? `took longer than ${seconds} s` : `ended with ${result.code}`;
   return { kind: 'failed', code: 1, error: `the verification ${how}: ${lastWords(result)}` };
 }
 
 async function commit(attempt: Attempt): Promise<AttemptResult> {
-  const { place, task, config, artifacts } = attempt;
+  const { place, task, config, artifacts, log } = attempt;
+  const fields = { task_id: task.id, phase: 'commit' } as const;
   const { git } = place;
   const from = await git.head();
   // A task that owns files and changed none did nothing, whatever its verification says.
@@ -225,24 +230,23 @@ async function commit(attempt: Attempt): Promise<AttemptResult> {
     attempt.board.willTake(task.id, done, 0);
   });
   // The branch has it: nothing from here on can make the task fail.
-  note(attempt, `committed ${done.commit.slice(0, 12)}, files changed: ${done.files.length}`, {
-    phase: 'commit',
-    event: 'task_committed',
-    data: { commit: done.commit, files: done.files.length },
-  });
+  artifacts.record(
+    log.info('task committed', {
+      ...fields,
+      event: 'task_committed',
+      data: { commit: done.commit, files: done.files.length },
+    }),
+  );
   if (done.foreign.length > 0)
-    attempt.log.warn(
-      `it changed files that it does not own: ${done.foreign.slice(0, NAMES_KEPT).join(', ')}`,
-      {
-        task_id: task.id,
-        phase: 'commit',
-        event: 'foreign_files',
-      },
-    );
+    log.warn('foreign files changed', {
+      ...fields,
+      event: 'foreign_files',
+      data: { files: done.foreign.slice(0, NAMES_KEPT) },
+    });
   try {
     artifacts.writeDiff(await git.diff(from, done.commit, DIFF_BYTES));
   } catch (error) {
-    attempt.log.warn(`its diff is not kept: ${messageOf(error)}`, { task_id: task.id, phase: 'commit' });
+    log.warn('diff not kept', { ...fields, data: { error: messageOf(error) } });
   }
   return { kind: 'done', ...done };
 }

@@ -73,12 +73,12 @@ export class Worker {
           error: null,
         };
         board.changeWorker(worker, ready, 'worker_ready');
-        log.info(`ready in ${name}`, { event: 'worker_ready', data: { cell: id } });
+        log.info('worker ready', { event: 'worker_ready', data: { cell: id, name } });
         return true;
       } catch (error) {
         const { message, hint } = toHotcellError(error);
         failures++;
-        log.error(`did not start: ${message}`, { event: 'spawn_failed', data: { failures, hint } });
+        log.error('worker start failed', { event: 'spawn_failed', data: { failures, error: message, hint } });
         if (failures > workers.spawn_retry_attempts) {
           board.changeWorker(worker, { status: 'crashed', error: `${message} (${hint})` }, 'worker_crashed');
           board.setAlive(worker, false);
@@ -130,10 +130,11 @@ export class Worker {
     const artifacts = new TaskArtifacts(this.#parts.paths, task.id);
     board.changeWorker(worker, { status: 'running', current_task: task.id });
     artifacts.record(
-      log.info(`took ${task.id}, attempt ${attempt}`, {
+      log.info('task claimed', {
         task_id: task.id,
         phase: 'claim',
         event: 'task_claimed',
+        data: { attempt },
       }),
     );
     board.begin(task.id);
@@ -165,7 +166,7 @@ export class Worker {
     const { id } = order.task;
     const isTooLarge = code === 'WORKTREE_TOO_LARGE';
     const lost = isTooLarge ? message : (this.#lost ?? (LOSSES.has(code) ? message : undefined));
-    log.error(message, { task_id: id, event: 'attempt_broken', data: { code } });
+    log.error('attempt broken', { task_id: id, event: 'attempt_broken', data: { code, error: message } });
     // SECURITY: what it has done to its worktree or to git is gone before others come, too.
     if (lost === undefined) await putAside(order).catch(() => {});
     const taken = await this.#parts.findTaken(id);
@@ -187,21 +188,26 @@ export class Worker {
         board.pause(task.id, worker, result);
         return;
       case 'blocked':
-        log.warn(`${task.id} needs a person: ${result.reason}`, {
+        log.warn('task blocked', {
           task_id: task.id,
           event: result.code === 4 ? 'escalation' : 'task_blocked',
+          data: { reason: result.reason },
         });
         board.block(task.id, result.reason, result.code);
         if (result.code === 4)
           noteEscalation(this.#parts.paths, { task_id: task.id, worker_id: worker, message: result.reason });
         return;
       case 'signed-out':
-        log.error(result.reason, { task_id: task.id, event: 'agent_signed_out' });
+        log.error('agent signed out', {
+          task_id: task.id,
+          event: 'agent_signed_out',
+          data: { reason: result.reason },
+        });
         board.requeue(task.id, result.reason);
         board.halt(new HotcellError('AGENT_SIGNED_OUT', result.reason));
         return;
       case 'failed':
-        log.warn(result.error, { task_id: task.id, event: 'task_failed' });
+        log.warn('task failed', { task_id: task.id, event: 'task_failed', data: { error: result.error } });
         board.fail(task.id, result.error, result.code);
         return;
       case 'stopped':
@@ -232,7 +238,7 @@ export class Worker {
     this.#place = undefined;
     this.#lost = undefined;
     await place?.[Symbol.asyncDispose]();
-    log.error(`crashed: ${reason}`, { event: 'worker_crashed' });
+    log.error('worker crashed', { event: 'worker_crashed', data: { reason } });
     board.changeWorker(worker, { status: 'crashed', current_task: null, error: reason }, 'worker_crashed');
   }
 
@@ -241,7 +247,7 @@ export class Worker {
     const { workers } = config;
     this.#restarts++;
     if (this.#restarts > workers.max_respawn_attempts) {
-      log.error('lost too many cells; it is not started again', { event: 'worker_given_up' });
+      log.error('worker given up', { event: 'worker_given_up', data: { restarts: this.#restarts - 1 } });
       board.setAlive(worker, false);
       return false;
     }
