@@ -17,7 +17,7 @@ describeEach(FRESH_WAYS, (way) => {
     const hand = await served.door().create();
     const marker = makeMarker();
     const stubborn = `trap '' TERM; echo up; sleep ${marker}`;
-    const id = await hand.begin(stubborn, { timeout_s: 2 });
+    const id = await hand.begin(stubborn, { timeout_s: 5 });
     await waitFor('it runs', () => countMarked(marker) === 1);
     await served.kill();
     expect(countMarked(marker)).toBe(1);

@@ -1,4 +1,6 @@
 import { randomInt } from 'node:crypto';
+import { globSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ExecReply } from '../../src/wire/session-exec.ts';
@@ -91,13 +93,18 @@ describeEach(FRESH_WAYS, (way) => {
 
       test('[RS-22] what ended meanwhile is told as it ended', async () => {
         await using hand = await served.door().create();
-        const begun = makeMarker();
-        const code = await hand.begin(`perl -e 'sleep 1; print "last"; exit 7' ${begun}`);
-        const signal = await hand.begin(`perl -e 'sleep 1' ${begun}; kill $$`);
-        const timed = await hand.begin(`sleep 600 ${begun}`, { timeout_s: 1 });
-        await waitFor('all run', () => countMarked(begun) >= 3);
+        const marker = makeMarker();
+        const untilToldTo = `perl -e 'select undef, undef, undef, 0.1 until -e "stop"`;
+        const code = await hand.begin(`${untilToldTo}; print "last"; exit 7' ${marker}`);
+        const signal = await hand.begin(`${untilToldTo}' ${marker}; kill $$`);
+        const timed = await hand.begin('sleep 600', { timeout_s: 1 });
+        const due = Date.now() + 1000;
+        await waitFor('both run', () => countMarked(marker) === 2);
         await served.kill();
-        await sleep(1500);
+        const [folder = 'none'] = globSync(`${served.dataDirectory}/volumes/*/${hand.made.project_id}`);
+        writeFileSync(join(folder, 'stop'), '');
+        await waitFor('both have ended', () => countMarked(marker) === 0);
+        await waitFor('the time of the third is over', () => Date.now() > due);
         await served.start();
         expect(await hand.result(code)).toMatchObject({
           exit_code: 7,
