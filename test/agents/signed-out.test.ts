@@ -1,12 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fleetPaths, taskFolder } from '../../src/fleet/names.ts';
 import { toTask } from '../support/fleet-repository.ts';
 import { API_KEY, AgentFleet, expectDone } from './agent-fleet.ts';
 import { describeWays } from './agent-ways.ts';
-import { bash, fail, lasting, say, write, type Turn } from './turns.ts';
+import { Hold, bash, fail, held, lasting, say, write, type Turn } from './turns.ts';
 
 const HOUR_MS = 3_600_000;
 const REFRESH = 'sk-ant-ort01-refreshes-the-login-of-the-user';
@@ -48,12 +48,13 @@ function logIn({ repository }: AgentFleet, token: string, endsInMs: number): str
 function expectPaused(
   fleet: AgentFleet,
   { code, stderr }: { readonly code: number | null; readonly stderr: string },
+  task = 'A',
 ): void {
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('claude auth login') });
   expect(stderr).toContain('hotcell fleet resume');
   expect(fleet.repository.readState()).toMatchObject({
     paused: true,
-    tasks: { A: { status: 'pending', retry_count: 0 } },
+    tasks: { [task]: { status: 'pending', retry_count: 0 } },
   });
 }
 
@@ -104,6 +105,60 @@ describeWays(['oci', 'plain'], (way) => {
       encoding: 'utf8',
     });
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(await fleet.faults()).toEqual([]);
+  });
+
+  test('[FL-08, FL-12] within a run a token is read before each call: a new one is used, none and a short one pause', async () => {
+    const config = { credentials: { oauth: true } };
+    const levels = ['A', 'B', 'C'].map((id, index) => toTask(id, index + 1));
+    // The key is not used either when the login is gone.
+    const env = { ANTHROPIC_API_KEY: API_KEY };
+    await using fleet = await AgentFleet.open(way, { tasks: levels, config, env });
+    const { api, repository } = fleet;
+    const [first, second, later] = ['first', 'second', 'later'].map((name) => `sk-ant-oat01-the-${name}-one`);
+    const [inA, inB] = [new Hold(), new Hold()];
+    for (const [id, hold] of [
+      ['A', inA],
+      ['B', inB],
+    ] as const) {
+      const [begin = say(), ...rest] = toWork(id);
+      api.script(id, [held(hold, begin), ...rest]);
+    }
+    api.script('C', toWork('C'));
+    logIn(fleet, first ?? '', HOUR_MS);
+    const run = fleet.inPlace(['run', '--workers', '1']);
+    await inA.asked;
+    logIn(fleet, second ?? '', HOUR_MS);
+    inA.release();
+    await inB.asked;
+    rmSync(join(repository.home, '.claude'), { recursive: true });
+    inB.release();
+    const gone = await run.ended;
+    expectPaused(fleet, gone, 'C');
+    expect(gone.stderr).toContain('the login of the agent is gone (~/.claude/.credentials.json)');
+    // It would end within the task.
+    logIn(fleet, 'sk-ant-oat01-that-ends-soon', 5 * 60_000);
+    const short = await fleet.inPlace(['resume']).ended;
+    expectPaused(fleet, short, 'C');
+    expect(short.stderr).toMatch(/the login of the agent ends at .*, in less than the 10 minutes/);
+    expect(api.of('C')).toEqual([]);
+    logIn(fleet, later ?? '', HOUR_MS);
+    expectDone(await fleet.inPlace(['resume']).ended);
+    const used = ['A', 'B', 'C'].map((id) => [
+      ...new Set(api.of(id).map(({ authorization, apiKey }) => `${authorization} ${apiKey ?? ''}`)),
+    ]);
+    expect(used).toEqual([first, second, later].map((token) => [`Bearer ${token} `]));
+    expect(await fleet.faults()).toEqual([]);
+  });
+
+  test('[FL-08, FL-12] a token that the API refuses pauses the run, and costs no task an attempt', async () => {
+    await using fleet = await AgentFleet.open(way, { tasks, config: { credentials: { oauth: true } } });
+    fleet.api.script('A', [lasting(fail(401))], toWork('A'));
+    logIn(fleet, 'sk-ant-oat01-that-was-taken-back', 8 * HOUR_MS);
+    expectPaused(fleet, await fleet.run());
+    logIn(fleet, 'sk-ant-oat01-that-is-good', 8 * HOUR_MS);
+    expectDone(await fleet.inPlace(['resume']).ended);
+    expect(fleet.api.of('A').at(-1)?.authorization).toBe('Bearer sk-ant-oat01-that-is-good');
     expect(await fleet.faults()).toEqual([]);
   });
 

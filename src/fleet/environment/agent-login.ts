@@ -70,12 +70,17 @@ export async function findLogin(home: string, token: string | undefined): Promis
   };
 }
 
+/** So long a call of the agent needs its login, unless somebody has estimated it. */
+export const USUAL_NEED_MS = 10 * 60_000;
+
 /** Throws AGENT_SIGNED_OUT unless the login lasts that long. */
 export function requireLogin(expiresAt: number | undefined, needMs: number, now = Date.now()): void {
   if (expiresAt === undefined || expiresAt - now > needMs) return;
   const at = new Date(expiresAt).toISOString();
   const minutes = Math.round(needMs / 60_000);
   const how =
-    expiresAt <= now ? `ended at ${at}` : `ends at ${at}, in less than the ${minutes} minutes of this task`;
+    expiresAt <= now
+      ? `ended at ${at}`
+      : `ends at ${at}, in less than the ${minutes} minutes that it is needed for`;
   throw new HotcellError('AGENT_SIGNED_OUT', `the login of the agent ${how}`);
 }

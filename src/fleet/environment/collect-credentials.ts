@@ -1,9 +1,10 @@
 import { join } from 'node:path';
+import { HotcellError } from '../../core/errors.ts';
 import type { HeaderInjection } from '../../egress/header-injection.ts';
 import { parseDotenv } from '../../lib/dotenv.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetMachine } from '../fleet-machine.ts';
-import { findLogin, TOKEN_VARIABLE, type AgentLogin } from './agent-login.ts';
+import { findLogin, TOKEN_VARIABLE, type FoundLogin } from './agent-login.ts';
 import type { AgentCredentials } from './credentials.ts';
 import { readPlainFile } from './plain-file.ts';
 import { Secret } from './secret.ts';
@@ -27,6 +28,8 @@ export interface CollectedCredentials extends AgentCredentials {
   readonly withheld: readonly Secret[];
   /** What must not be kept of what an agent prints. */
   readonly secrets: readonly Secret[];
+  /** Where it is from, if the agent signs in as the user. */
+  readonly login: string | undefined;
   /** When the login ends, in milliseconds since 1970; undefined where it does not, or nobody knows. */
   readonly expiresAt: number | undefined;
   /** For people: what there is and where it is from, without values. */
@@ -56,17 +59,12 @@ export async function collectCredentials(
   const found = wantsLogin
     ? await findLogin(sources.home, 'value' in token ? token.value : undefined)
     : undefined;
-  // One way in is enough, and whoever asks for the login does not want to pay for the key.
-  if (found !== undefined && 'login' in found) return toLoggedIn(found.login);
-  const missing = [
-    ...(key === undefined || isKeyThere ? [] : [key]),
-    ...(found === undefined ? [] : [{ what: found.what, hint: `${found.problem}. ${found.hint}` }]),
-  ];
-  if (!isKeyThere) return { ...NOTHING, missing };
+  // One way in is enough, and whoever asks for the login does not want to pay for the key, even if the login is not there.
+  if (found !== undefined) return toLoggedIn(found);
+  if (!isKeyThere) return { ...NOTHING, missing: key === undefined ? [] : [key] };
   const secret = new Secret(key.value);
   const common = {
     ...NOTHING,
-    missing,
     secrets: [secret],
     found: [`${wish.api_key_variable} from ${key.from}`],
   };
@@ -90,13 +88,31 @@ const NOTHING: CollectedCredentials = {
   secrets: [],
   found: [],
   missing: [],
+  login: undefined,
   expiresAt: undefined,
 };
 
-function toLoggedIn({ from, ...login }: AgentLogin): CollectedCredentials {
+function toLoggedIn(found: FoundLogin): CollectedCredentials {
+  if (!('login' in found))
+    return { ...NOTHING, missing: [{ what: found.what, hint: `${found.problem}. ${found.hint}` }] };
+  const { from, ...login } = found.login;
   const until =
     login.expiresAt === undefined ? '' : `, which ends at ${new Date(login.expiresAt).toISOString()}`;
-  return { ...NOTHING, ...login, found: [`the login of ${from}${until}`] };
+  return { ...NOTHING, ...login, login: from, found: [`the login of ${from}${until}`] };
+}
+
+/**
+ * Before each call of the agent: logins are renewed on the host, and nowhere else. Throws AGENT_SIGNED_OUT when a login that
+ * the run began with is gone: a key that happens to be there is paid for by somebody who did not choose it.
+ */
+export async function renewCredentials(
+  began: CollectedCredentials,
+  wish: Wish,
+  sources: CredentialSources,
+): Promise<CollectedCredentials> {
+  const now = await collectCredentials(wish, sources);
+  if (began.login === undefined || now.login !== undefined) return now;
+  throw new HotcellError('AGENT_SIGNED_OUT', `the login of the agent is gone (${began.login})`);
 }
 
 function toInjection({ api_host: host, api_header: header }: Wish, key: string): HeaderInjection {

@@ -5,8 +5,8 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InjectedHeaders } from '../../egress/header-injection.ts';
 import { FleetConfig } from '../fleet-config.ts';
-import { requireLogin } from './agent-login.ts';
-import { collectCredentials, type CollectedCredentials } from './collect-credentials.ts';
+import { requireLogin, USUAL_NEED_MS } from './agent-login.ts';
+import { collectCredentials, renewCredentials, type CollectedCredentials } from './collect-credentials.ts';
 import { encodeCredentials, newCredentialFolder } from './credentials.ts';
 import { Secret } from './secret.ts';
 
@@ -146,7 +146,7 @@ describe('the login of Claude Code', () => {
     subscriptionType: 'max',
   };
   const login = (change: object = {}): void => {
-    mkdirSync(join(home, '.claude'));
+    mkdirSync(join(home, '.claude'), { recursive: true });
     const oauth = { ...TOKENS, refreshToken: 'the-refresh-token', organization: 'mine', ...change };
     const content = { claudeAiOauth: oauth, mcpOAuth: { server: { accessToken: 'of-another-service' } } };
     writeFileSync(join(home, '.claude/.credentials.json'), JSON.stringify(content));
@@ -190,10 +190,43 @@ describe('the login of Claude Code', () => {
     expect(reveal(await collect({ api_key: 'none' }, env))).toEqual({});
   });
 
-  test('[FL-08] that is not there is missed, and so is the key', async () => {
-    const { missing } = await collect({ oauth: true });
-    expect(missing.map(({ what }) => what)).toEqual(['ANTHROPIC_API_KEY', '~/.claude/.credentials.json']);
-    expect(missing[1]?.hint).toContain('claude setup-token');
+  test.each([{}, { ANTHROPIC_API_KEY: 'sk-key' }])(
+    '[FL-08] that is not there is missed, and no key takes its place: %j',
+    async (env) => {
+      const { missing, ...rest } = await collect({ oauth: true }, env);
+      expect(missing.map(({ what }) => what)).toEqual(['~/.claude/.credentials.json']);
+      expect(missing[0]?.hint).toContain('claude setup-token');
+      expect(rest).toMatchObject({ variables: {}, files: [], inject: [], found: [] });
+    },
+  );
+
+  test('[FL-08, FL-12] that is gone within a run is told of, and no key takes its place', async () => {
+    const wish = FleetConfig.parse({ credentials: { oauth: true } }).credentials;
+    const sources = { env: { ANTHROPIC_API_KEY: 'sk-key' }, home, root };
+    login();
+    const began = await collectCredentials(wish, sources);
+    expect(await renewCredentials(began, wish, sources)).toEqual(began);
+    rmSync(join(home, '.claude'), { recursive: true });
+    await expect(renewCredentials(began, wish, sources)).rejects.toMatchObject({
+      code: 'AGENT_SIGNED_OUT',
+      message: 'the login of the agent is gone (~/.claude/.credentials.json)',
+      hint: expect.stringContaining('claude auth login'),
+    });
+    login({ accessToken: 'sk-the-next-one' });
+    const { secrets } = await renewCredentials(began, wish, sources);
+    expect(secrets.map((secret) => secret.reveal())).toEqual(['sk-the-next-one']);
+  });
+
+  test('[FL-08, FL-12] whose token has become a key within a run is told of, too', async () => {
+    const wish = FleetConfig.parse({}).credentials;
+    const sources = { env: {}, home, root };
+    writeFileSync(join(root, '.env'), `CLAUDE_CODE_OAUTH_TOKEN=${VALUE}`);
+    const began = await collectCredentials(wish, sources);
+    expect(began.login).toBe('CLAUDE_CODE_OAUTH_TOKEN');
+    writeFileSync(join(root, '.env'), 'ANTHROPIC_API_KEY=sk-key');
+    await expect(renewCredentials(began, wish, sources)).rejects.toMatchObject({ code: 'AGENT_SIGNED_OUT' });
+    // Who begins anew has chosen anew.
+    expect(reveal(await collectCredentials(wish, sources))).toEqual({ ANTHROPIC_API_KEY: 'sk-key' });
   });
 
   test('[FL-08] is not read through a link, without bound, or in a form that nobody knows', async () => {
@@ -212,11 +245,11 @@ describe('the login of Claude Code', () => {
 
   test('[FL-08] has to last as long as the task', () => {
     const now = Date.parse('2026-01-01T00:00:00Z');
-    const need = 10 * 60_000;
+    const need = USUAL_NEED_MS;
     requireLogin(undefined, need, now);
     requireLogin(now + need + 1, need, now);
     for (const [end, words] of [
-      [now + need, 'ends at 2026-01-01T00:10:00.000Z, in less than the 10 minutes of this task'],
+      [now + need, 'ends at 2026-01-01T00:10:00.000Z, in less than the 10 minutes that it is needed for'],
       [now - 1, 'ended at 2025-12-31T23:59:59.999Z'],
     ] as const)
       expect(() => requireLogin(end, need, now)).toThrow(

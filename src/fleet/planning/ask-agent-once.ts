@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
-import { collectCredentials } from '../environment/collect-credentials.ts';
+import { collectCredentials, renewCredentials } from '../environment/collect-credentials.ts';
 import { prepareAgent } from '../environment/prepare-agent.ts';
 import type { FleetMachine, SiteHooks } from '../fleet-machine.ts';
 import { findAuthor } from '../git/author.ts';
@@ -21,8 +21,6 @@ import type { AgentReply } from './ask-agent.ts';
 
 /** What an agent may write at most when it is asked for a text. */
 const ANSWER_BYTES = 4 * 1024 * 1024;
-/** So long one answer takes. */
-const USUAL_MS = 5 * 60_000;
 /** No worker has this number. */
 const PLANNER = 9998;
 
@@ -51,8 +49,9 @@ export async function askAgentOnce(
   const git = await HostGit.open(root, machine.env);
   const paths = fleetPaths(git.root, feature);
   const { config } = await readFleetConfig(paths.config, machine.drivers);
-  const readCredentials = () => collectCredentials(config.credentials, { ...machine, root });
-  const credentials = await readCredentials();
+  const sources = { ...machine, root };
+  const credentials = await collectCredentials(config.credentials, sources);
+  const readCredentials = () => renewCredentials(credentials, config.credentials, sources);
   const site = await machine.openSite(config, toFleetWish(wish, config), hooks);
   hooks.onProgress(`the agent is asked in mode ${site.mode} (${site.reason})`);
   // Two questions at once must not meet.
@@ -93,7 +92,6 @@ export async function askAgentOnce(
       prompt,
       variables: { MAHABHARATHA_FEATURE: feature },
       timeMs: config.workers.timeout_minutes * 60_000,
-      needMs: USUAL_MS,
       keptBytes: ANSWER_BYTES,
       signal,
       listener: {

@@ -2,6 +2,7 @@ import { HotcellError } from '../../core/errors.ts';
 import { isClaudeCode } from '../agent/check-agent.ts';
 import {
   collectCredentials,
+  renewCredentials,
   type CollectedCredentials,
   type CredentialSources,
 } from '../environment/collect-credentials.ts';
@@ -108,7 +109,7 @@ export async function runFleet(
     hooks.onNote(
       `watch it with hotcell fleet status --watch, or hotcell fleet logs --follow (--feature ${paths.feature})`,
     );
-    const readCredentials = () => collectCredentials(config.credentials, sources);
+    const readCredentials = () => renewCredentials(credentials, config.credentials, sources);
     const agent = new AgentRun({ paths, config, site, readCredentials });
     const orchestrator = new Orchestrator({
       ...prepared,
@@ -159,7 +160,7 @@ function count(number: number, what: string): string {
   return number === 1 ? `1 ${what}` : `${number} ${what}s`;
 }
 
-/** An agent of one's own may need none: only the usual one is known to. */
+/** An agent of one's own may need none: only the usual one is known to, and whoever asks for the login. */
 async function requireCredentials(
   config: FleetConfig,
   sources: CredentialSources,
@@ -167,7 +168,7 @@ async function requireCredentials(
 ): Promise<CollectedCredentials> {
   const credentials = await collectCredentials(config.credentials, sources);
   const [missing] = credentials.missing;
-  if (missing !== undefined && isClaudeCode(config.agent))
+  if (missing !== undefined && (isClaudeCode(config.agent) || config.credentials.oauth))
     throw new HotcellError('INVALID_REQUEST', `the agent has no credentials: ${missing.what} is missing`, {
       hint: missing.hint,
     });

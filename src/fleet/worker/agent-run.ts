@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { requireLogin } from '../environment/agent-login.ts';
+import { requireLogin, USUAL_NEED_MS } from '../environment/agent-login.ts';
 import type { CollectedCredentials } from '../environment/collect-credentials.ts';
 import {
   encodeCredentials,
@@ -25,14 +25,11 @@ import type { RunOptions, RunResult } from './run-in-cell.ts';
 /** Below the worktree, too. */
 const SPEC_FILES = ['requirements.md', 'design.md'];
 
-/** Of a task without an estimate. */
-const USUAL_MINUTES = 10;
-
 export interface AgentParts {
   readonly paths: FleetPaths;
   readonly config: FleetConfig;
   readonly site: Pick<FleetSite, 'toAgentProgram'>;
-  /** Asked before each call: logins are renewed on the host, and nowhere else. */
+  /** Asked before each call. Throws AGENT_SIGNED_OUT. */
   readonly readCredentials: () => Promise<CollectedCredentials>;
 }
 
@@ -55,8 +52,8 @@ export interface AgentEnd extends RunResult {
 }
 
 export interface Asked extends Pick<RunOptions, 'signal' | 'timeMs' | 'keptBytes'> {
-  /** So long its login has to last. */
-  readonly needMs: number;
+  /** How long it will take, as somebody thinks. */
+  readonly estimateMs?: number | undefined;
   readonly place: Place;
   readonly prompt: string;
   readonly variables: Readonly<Record<string, string>>;
@@ -99,18 +96,19 @@ export class AgentRun {
       port: portOf(config, worker),
     });
     const timeMs = config.workers.timeout_minutes * 60_000;
-    const needMs = Math.min(timeMs, (task.estimate_minutes ?? USUAL_MINUTES) * 60_000);
-    return this.ask({ place, prompt, variables, signal, timeMs, needMs, spent: state.agent, listener });
+    const { estimate_minutes: minutes } = task;
+    const estimateMs = minutes === undefined ? undefined : minutes * 60_000;
+    return this.ask({ place, prompt, variables, signal, timeMs, estimateMs, spent: state.agent, listener });
   }
 
   /**
    * SECURITY: credentials are the first bytes of the agent's stdin, and its home folder, which may hold some, is removed
    * before anything else runs in the cell.
    */
-  async ask({ place, prompt, variables, needMs, spent, listener, ...options }: Asked): Promise<AgentEnd> {
+  async ask({ place, prompt, variables, estimateMs, spent, listener, ...options }: Asked): Promise<AgentEnd> {
     const { agent } = this.#parts.config;
     const credentials = await this.#parts.readCredentials();
-    requireLogin(credentials.expiresAt, needMs);
+    requireLogin(credentials.expiresAt, Math.min(options.timeMs ?? Infinity, estimateMs ?? USUAL_NEED_MS));
     const folder = newCredentialFolder(place.cell.workdir);
     const { args, speaks } = planAgentCall(agent, prompt, spent);
     const program = this.#parts.site.toAgentProgram(agent.command);
