@@ -1,7 +1,7 @@
 import type { Denial } from '../wire/permissions.ts';
 import type { RunReply } from '../wire/run-code.ts';
 import type { CodeResult, CodeRun, RunOutput } from '../workbench/api.ts';
-import { cutMiddle } from './cut-text.ts';
+import { cutMiddle } from '../lib/cut-text.ts';
 import { runUri } from './run-uris.ts';
 
 const KEPT_BYTES = 16 * 1024;

@@ -13,6 +13,8 @@ const REFRESH = 'sk-ant-ort01-refreshes-the-login-of-the-user';
 const OTHERS = 'the-key-of-another-service';
 const toWork = (id: string): Turn[] => [write(`out/${id}.txt`, 'work\n'), say('HOTCELL: done')];
 const tasks = [toTask('A', 1)];
+/** What no cell may, as a command of an agent. */
+const SIGN_IN = `python3 -c "import urllib.request as u; u.urlopen('https://platform.claude.com/v1/oauth/token')" || true`;
 
 /** As `claude` leaves it on the host, with more than what signs in. */
 function logIn({ repository }: AgentFleet, token: string, endsInMs: number): string {
@@ -176,10 +178,24 @@ describeWays(['oci', 'plain'], (way) => {
 });
 
 describeWays(['oci', 'docker'], (way) => {
+  test('[FL-08, FL-12] one that wanted to sign in and gives up as if all were well has failed, and is told why', async () => {
+    await using fleet = await AgentFleet.open(way, { tasks });
+    fleet.api.script('A', [bash(SIGN_IN), say('I cannot work like that.')], toWork('A'));
+    const { code, stderr } = await fleet.run();
+    expect({ code, stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(
+        /A failed and will be tried again: the agent wanted to sign in, which no cell may \(platform\.claude\.com.*I cannot work like that/,
+      ),
+    });
+    expect(fleet.api.promptsOf('A')[1]).toMatch(/The last attempt failed\nthe agent wanted to sign in/);
+    expect(fleet.task('A')).toMatchObject({ status: 'complete', retry_count: 1 });
+    expect(await fleet.faults()).toEqual([]);
+  });
+
   test('[FL-08, FL-12] an agent that wants to sign in itself is told of as that, and costs no attempt', async () => {
     await using fleet = await AgentFleet.open(way, { tasks });
-    const signIn = `python3 -c "import urllib.request as u; u.urlopen('https://platform.claude.com/v1/oauth/token')" || true`;
-    fleet.api.script('A', [bash(signIn), lasting(fail(529))], toWork('A'));
+    fleet.api.script('A', [bash(SIGN_IN), lasting(fail(529))], toWork('A'));
     const { code, stderr } = await fleet.run();
     expect({ code, stderr }).toMatchObject({
       code: 1,

@@ -197,7 +197,7 @@ const ENDS: readonly TestTask[] = [
       ['commit', 'And once more'],
     ],
   }),
-  toTask('NOTHING', 1, [], { script: [], verification: { command: 'true' } }),
+  toTask('NOTHING', 1, [['exit', 0, 'I looked around']], { verification: { command: 'true' } }),
   toTask('LOOK', 1, [], { script: [], files: {}, verification: { command: 'test -f agent.mjs' } }),
   toTask('PARTS', 1, [['write', 'out/part.txt', 'one part\n'], ['checkpoint']], {
     files: { create: ['out/PARTS.txt', 'out/part.txt'] },
@@ -205,7 +205,7 @@ const ENDS: readonly TestTask[] = [
   toTask('BLOCKED', 1, [['exit', 3, 'there is no schema to work with']]),
   toTask('ASKS', 1, [['exit', 4, 'which database shall it be?']]),
   toTask('FOREIGN', 1, [['write', 'src/others.txt', 'not mine\n']]),
-  toTask('WRONG', 1, [], { verification: { command: 'echo the check speaks; exit 9' } }),
+  toTask('WRONG', 1, [['say', 'it works']], { verification: { command: 'echo the check speaks; exit 9' } }),
   toTask('AFTER', 2),
 ];
 const CONFIG = { workers: { retry_attempts: 1 } };
@@ -279,9 +279,15 @@ describe.each([
   });
 
   endTest('[FL-03] whoever owns files and changes none has failed; whoever owns none may look only', () => {
-    expect(ran.task('NOTHING')).toMatchObject({ retry_count: 2, error: 'the agent changed nothing' });
+    const error = "the agent changed nothing\nThe agent's last words: I looked around";
+    expect(ran.task('NOTHING')).toMatchObject({ retry_count: 2, error });
     expect(ran.task('LOOK')).toMatchObject({ retry_count: 0, changed_files: [] });
-    expect(ran.task('WRONG')?.error).toContain('the verification ended with 9: the check speaks');
+    expect(ran.task('WRONG')?.error).toBe(
+      "the verification ended with 9: the check speaks\nThe agent's last words: it works",
+    );
+    // Whoever watches the run reads it, too, and so does who asks afterwards.
+    for (const text of [end.stderr, end.stdout])
+      expect(text).toContain("the check speaks The agent's last words: it works");
     expect(ran.countCommits()).not.toHaveProperty('WRONG');
   });
 
@@ -292,7 +298,13 @@ describe.each([
 });
 
 test('[FL-04] ownership: enforce refuses a commit with files that the task does not own', async () => {
-  const tasks = [toTask('FOREIGN', 1, [['write', 'src/others.txt', 'not mine\n']])];
+  const words = 'I mended the others, too';
+  const tasks = [
+    toTask('FOREIGN', 1, [
+      ['write', 'src/others.txt', 'not mine\n'],
+      ['say', words],
+    ]),
+  ];
   const strict = stack.use(
     FleetRepository.make({ tasks, config: { ownership: 'enforce', workers: { retry_attempts: 0 } } }),
   );
@@ -300,7 +312,7 @@ test('[FL-04] ownership: enforce refuses a commit with files that the task does 
   expect(code).toBe(1);
   expect(strict.task('FOREIGN')).toMatchObject({
     status: 'failed',
-    error: 'the task does not own src/others.txt',
+    error: `the task does not own src/others.txt\nThe agent's last words: ${words}`,
   });
   expect(strict.git('ls-tree', '-r', '--name-only', strict.branch('staging'))).not.toContain('others.txt');
 });

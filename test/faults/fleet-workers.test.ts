@@ -131,6 +131,7 @@ describe.concurrent('a cell that is lost', { timeout: 240_000 }, () => {
       const workers = { timeout_minutes: 0.1 };
       const script = [
         ['leave', marker],
+        ['say', 'I wait for the others'],
         ['hang', 1],
         ['write', 'out/A.txt'],
       ] as const;
@@ -145,6 +146,9 @@ describe.concurrent('a cell that is lost', { timeout: 240_000 }, () => {
         lastError: 'the agent took longer than 0.1 minutes',
       });
       expect(repository.events()).toContain('worker_crashed');
+      expect(command.stderr).toMatch(
+        /took longer than 0\.1 minutes The agent's last words: I wait for the others/,
+      );
       await untilNothingIsLeft(repository, [command], WAYS[way].engine);
       expect(countMarked(marker)).toBe(0);
     });

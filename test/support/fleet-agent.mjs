@@ -64,6 +64,7 @@ const STEPS = {
     execFileSync('git', ['add', '-A']);
     execFileSync('git', ['commit', '--quiet', '-m', message]);
   },
+  say: (words) => process.stdout.write(`${words}\n`),
   fail: (times) => {
     if (attempt > times) return;
     process.stdout.write(`failed on purpose, attempt ${attempt}\n`);

@@ -20,9 +20,9 @@ export function describeEvent(
     case 'task_complete':
       return `✓ ${text('task_id')} is done, ${data['files'] === 1 ? '1 file' : `${text('files')} files`} changed`;
     case 'task_retry_scheduled':
-      return `✗ ${text('task_id')} failed and will be tried again: ${firstLine(text('error'))}`;
+      return `✗ ${text('task_id')} failed and will be tried again: ${inOneLine(text('error'))}`;
     case 'task_failed':
-      return `✗ ${text('task_id')} failed for good: ${firstLine(text('error'))}`;
+      return `✗ ${text('task_id')} failed for good: ${inOneLine(text('error'))}`;
     case 'task_blocked':
     case 'escalation':
       return `! ${text('task_id')} needs a person: ${firstLine(text('reason'))}`;

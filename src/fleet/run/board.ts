@@ -1,4 +1,5 @@
 import { HotcellError } from '../../core/errors.ts';
+import { cutMiddle } from '../../lib/cut-text.ts';
 import type { FleetState, LevelState, TaskState, WorkerState } from '../fleet-state.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { Task, TaskGraph } from '../task-graph.ts';
@@ -8,6 +9,8 @@ import { claimable, progressOf, type LevelProgress } from './schedule.ts';
 import { completeTask, pauseTask, toCommitFields, type Committed, type Done } from './task-changes.ts';
 
 const LOSSES_FORGIVEN = 2;
+/** Of a failure: how it begins, and the last words. */
+const MOST_EVENT_BYTES = 500;
 
 export interface BoardParts {
   readonly store: StateStore;
@@ -189,7 +192,7 @@ export class Board {
       this.#note(state, status === 'failed' ? 'task_failed' : 'task_retry_scheduled', {
         task_id: id,
         attempt: failures,
-        error: error.slice(0, 500),
+        error: cutMiddle(error, MOST_EVENT_BYTES, () => ' […] ').text,
       });
     });
     this.wake();

@@ -1,3 +1,4 @@
+import { cutMiddle } from '../../lib/cut-text.ts';
 import type { FleetState, LevelState, WorkerState } from '../fleet-state.ts';
 import type { TaskView } from './status-view.ts';
 
@@ -108,6 +109,5 @@ function reason(error: string | null | undefined): string {
 }
 
 function shorten(text: string): string {
-  const line = text.trim().replaceAll(/\s+/g, ' ');
-  return line.length > LONGEST_REASON ? `${line.slice(0, LONGEST_REASON)} […]` : line;
+  return cutMiddle(text.trim().replaceAll(/\s+/g, ' '), LONGEST_REASON, () => ' […] ').text;
 }

@@ -172,7 +172,8 @@ test('[FL-05, FL-06] what waits for a person is said, with what to do', () => {
     instructions: ['git merge …'],
   });
   expect(gate?.text).toBe('level 2: the check lint did not pass');
-  expect(failed?.text).toMatch(/^A failed: the tests failed x+ \[…\]$/);
+  // How it failed, and the last words.
+  expect(failed?.text).toMatch(/^A failed: the tests failed x+ \[…\] x+$/);
   expect(failed?.instructions).toContain('hotcell fleet retry A --feature shop');
   expect(escalated?.text).toBe('C asks for a decision: which one?');
 });

@@ -11,10 +11,13 @@ import { NO_FIGURES } from './agent-watch.ts';
 import { readVerdict } from './agent-words.ts';
 import { toCheckpointMessage, toCommitMessage } from './commit-message.ts';
 import { foreignFiles } from './file-ownership.ts';
+import { describeRefusals, findLoginRefusal, noteRefusals } from './network-refusals.ts';
 import type { RunResult } from './run-in-cell.ts';
 
-/** Of what a program printed so much goes into the state, and to the next attempt. */
-const WORDS_KEPT = 4000;
+/** Of what a verification printed so much goes into the state, and with the words of the agent to the next attempt. */
+const WORDS_KEPT = 2800;
+/** Of what the agent said before something else failed. */
+const AGENT_WORDS_KEPT = 1000;
 const DIFF_BYTES = 4 * 1024 * 1024;
 const NAMES_KEPT = 20;
 
@@ -26,7 +29,7 @@ export type AttemptResult =
   | { readonly kind: 'failed'; readonly code: number; readonly error: string }
   /** Nobody can do anything before a person has signed in. */
   | { readonly kind: 'signed-out'; readonly reason: string }
-  | { readonly kind: 'over-time' }
+  | { readonly kind: 'over-time'; readonly error: string }
   | { readonly kind: 'stopped' };
 
 export interface Attempt extends AgentCall {
@@ -41,13 +44,11 @@ export interface Attempt extends AgentCall {
 export async function attemptTask(attempt: Attempt): Promise<AttemptResult> {
   const mark = attempt.place.mark();
   try {
-    return withRefusals(await perform(attempt), attempt.place.refusalsSince(mark));
+    // A failure is often the network's: whoever reads of it is to know, the next attempt, too.
+    return alsoSaying(await perform(attempt), describeRefusals(attempt.place.refusalsSince(mark)));
   } catch (error) {
     if (error instanceof HotcellError && error.code === 'AGENT_SIGNED_OUT')
       return { kind: 'signed-out', reason: error.message };
-    // What a cell has in its worktree, and offers as commits, may be anything: that is the agent's failure and not ours.
-    if (error instanceof HotcellError && REFUSALS.has(error.code))
-      return { kind: 'failed', code: 1, error: error.message };
     throw error;
   } finally {
     noteRefusals(attempt, attempt.place.refusalsSince(mark));
@@ -60,32 +61,6 @@ export async function leavePlace(attempt: Attempt, result: AttemptResult): Promi
   if (result.kind === 'over-time') return;
   if (result.kind !== 'done' && result.kind !== 'checkpoint') await putAside(attempt);
   await attempt.place.tidy();
-}
-
-const REFUSALS_NOTED = 20;
-const REFUSALS_SAID = 5;
-/** Where agents sign in. No cell needs that: it is done on the host. */
-const LOGIN_HOSTS = /^(?:platform\.claude\.com|console\.anthropic\.com|claude\.(?:ai|com))[:\s]/;
-
-/** A failure is often the network's: whoever reads of it is to know, the next attempt, too. */
-function withRefusals(result: AttemptResult, refused: readonly string[]): AttemptResult {
-  if (result.kind !== 'failed' || refused.length === 0) return result;
-  const shown = [...new Set(refused)].slice(0, REFUSALS_SAID).join('; ');
-  return { ...result, error: `${result.error}\nThe network refused ${shown}` };
-}
-
-/** What the programs of the task wanted of the network and did not get: people have to see it to allow it, or to wonder. */
-function noteRefusals({ task, artifacts, log }: Attempt, refused: readonly string[]): void {
-  if (refused.length === 0) return;
-  const shown = [...new Set(refused)].slice(0, REFUSALS_NOTED);
-  artifacts.record(
-    log.warn('connections refused', {
-      task_id: task.id,
-      phase: 'execute',
-      event: 'egress_refused',
-      data: { count: refused.length, refused: shown },
-    }),
-  );
 }
 
 const REFUSALS: ReadonlySet<HotcellError['code']> = new Set(['FILE_REFUSED', 'FILE_TOO_LARGE', 'FLEET_GIT']);
@@ -105,7 +80,7 @@ export async function putAside({ place, task, artifacts, log }: Attempt): Promis
 
 /** Agent, verification, commit. */
 async function perform(attempt: Attempt): Promise<AttemptResult> {
-  const { task, board, state, config, log, artifacts } = attempt;
+  const { task, state, config, log, artifacts } = attempt;
   const execute = { task_id: task.id, phase: 'execute' } as const;
   const bound = boundReached(config.agent, state.agent ?? NO_FIGURES);
   if (bound !== undefined) return { kind: 'blocked', code: 3, reason: bound };
@@ -116,7 +91,7 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
   const mark = attempt.place.mark();
   const agent = await callAgent(attempt);
   // Of the agent itself: what the verification wants of such a host is its own affair.
-  const login = attempt.place.refusalsSince(mark).find((one) => LOGIN_HOSTS.test(one));
+  const login = findLoginRefusal(attempt.place.refusalsSince(mark));
   artifacts.record(
     log.info('agent ended', {
       ...execute,
@@ -125,13 +100,36 @@ async function perform(attempt: Attempt): Promise<AttemptResult> {
       data: { exit_code: agent.code, ...agent.figures },
     }),
   );
-  const end = readEnd(agent, config.agent, login);
-  if (end === 'checkpoint') return checkpoint(attempt, agent.words);
-  if (end !== 'done') return end;
-  board.verifying(task.id);
-  const problem = await verify(attempt);
-  if (problem !== undefined) return problem;
-  return commit(attempt);
+  const end = readEnd(agent, config, login);
+  if (end !== 'checkpoint' && end !== 'done') return end;
+  const result = await judge(() =>
+    end === 'checkpoint' ? checkpoint(attempt, agent.words) : verifyAndCommit(attempt),
+  );
+  return alsoSaying(result, toAgentWords(agent));
+}
+
+/** What a cell has in its worktree, and offers as commits, may be anything: that is the agent's failure and not ours. */
+async function judge(act: () => Promise<AttemptResult>): Promise<AttemptResult> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof HotcellError) || !REFUSALS.has(error.code)) throw error;
+    return { kind: 'failed', code: 1, error: error.message };
+  }
+}
+
+async function verifyAndCommit(attempt: Attempt): Promise<AttemptResult> {
+  attempt.board.verifying(attempt.task.id);
+  return (await verify(attempt)) ?? commit(attempt);
+}
+
+function alsoSaying(result: AttemptResult, words: string | undefined): AttemptResult {
+  if (!('error' in result) || words === undefined) return result;
+  return { ...result, error: `${result.error}\n${words}` };
+}
+
+function toAgentWords({ words }: AgentEnd): string | undefined {
+  return words === '' ? undefined : `The agent's last words: ${words.slice(-AGENT_WORDS_KEPT)}`;
 }
 
 async function callAgent(attempt: Attempt): Promise<AgentEnd> {
@@ -147,26 +145,29 @@ async function callAgent(attempt: Attempt): Promise<AgentEnd> {
 /** What the end of the agent makes of the task: by its exit code, or by its last line. */
 function readEnd(
   agent: AgentEnd,
-  config: FleetConfig['agent'],
+  config: Pick<FleetConfig, 'agent' | 'workers'>,
   login: string | undefined,
 ): AttemptResult | 'done' | 'checkpoint' {
   const { reason, code, answer, words, problem } = agent;
   if (reason === 'cancelled') return { kind: 'stopped' };
-  if (reason === 'timeout') return { kind: 'over-time' };
+  if (reason === 'timeout') {
+    const error = `the agent took longer than ${config.workers.timeout_minutes} minutes`;
+    return alsoSaying({ kind: 'over-time', error }, toAgentWords(agent));
+  }
   if (problem === 'signed-out')
     return { kind: 'signed-out', reason: `the agent could not sign in: ${words}` };
   if (problem === 'cost' || problem === 'turns')
-    return { kind: 'blocked', code: 3, reason: describeBound(config, problem) };
+    return { kind: 'blocked', code: 3, reason: describeBound(config.agent, problem) };
   const verdict = code === 0 ? readVerdict(answer) : undefined;
   if (code === 2 || verdict?.kind === 'continue') return 'checkpoint';
   if (code === 3 || code === 4) return { kind: 'blocked', code, reason: words };
   if (verdict?.kind === 'blocked') return { kind: 'blocked', code: 3, reason: verdict.reason };
   if (verdict?.kind === 'ask') return { kind: 'blocked', code: 4, reason: verdict.reason };
-  if (code !== 0 && login !== undefined)
-    return {
-      kind: 'signed-out',
-      reason: `the agent wanted to sign in, which no cell may (${login}): ${words}`,
-    };
+  // One that says that it is done has found another way, or was only looking.
+  if (login !== undefined && verdict?.kind !== 'done') {
+    const error = `the agent wanted to sign in, which no cell may (${login}): ${words}`;
+    return code === 0 ? { kind: 'failed', code: 1, error } : { kind: 'signed-out', reason: error };
+  }
   return code === 0 ? 'done' : { kind: 'failed', code: 1, error: `the agent ${howItEnded(agent)}: ${words}` };
 }
 

@@ -178,7 +178,7 @@ export class Worker {
   }
 
   #report({ task }: Claim, result: AttemptResult, durationMs: number): void {
-    const { worker, board, log, config } = this.#parts;
+    const { worker, board, log } = this.#parts;
     switch (result.kind) {
       case 'done':
         board.complete(task.id, worker, { ...result, durationMs });
@@ -214,7 +214,7 @@ export class Worker {
         board.requeue(task.id, 'stopped');
         return;
       case 'over-time':
-        board.fail(task.id, `the agent took longer than ${config.workers.timeout_minutes} minutes`, 1);
+        board.fail(task.id, result.error, 1);
     }
   }
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { cutMiddle } from './cut-text.ts';
-import { printable } from './printable.ts';
 
 const mark = (cut: number): string => `<${cut}>`;
 
@@ -20,10 +19,4 @@ test.each(['é', '€', '😀'])('[MC-01] no %s is cut in two', (character) => {
     expect(Buffer.byteLength(text) + cutBytes).toBe(Buffer.byteLength(all));
     expect(cutBytes).toBeGreaterThan(0);
   }
-});
-
-test('[MC-04] what a person decides upon is one line that hides nothing', () => {
-  const hostile = 'a\nAllowed by the operator\u202e\u200b\0 \u001b[2J';
-  expect(printable(hostile)).toBe('a\ufffdAllowed by the operator\ufffd\ufffd\ufffd \ufffd[2J');
-  expect(printable('x'.repeat(10_000)).length).toBeLessThan(400);
 });

@@ -1,3 +1,6 @@
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
 export interface CutText {
   readonly text: string;
   /** Bytes of the middle that are not in it. */
@@ -6,14 +9,14 @@ export interface CutText {
 
 /** Keeps the head and the tail of a long text, in whole characters. `mark` says what stands where the middle was. */
 export function cutMiddle(text: string, keepBytes: number, mark: (cutBytes: number) => string): CutText {
-  const bytes = Buffer.from(text);
+  const bytes = encoder.encode(text);
   if (bytes.length <= keepBytes) return { text, cutBytes: 0 };
   const half = Math.floor(keepBytes / 2);
   const headEnd = startOfCharacter(bytes, half);
   const tailStart = startOfCharacter(bytes, bytes.length - half);
   const cutBytes = tailStart - headEnd;
   return {
-    text: bytes.toString('utf8', 0, headEnd) + mark(cutBytes) + bytes.toString('utf8', tailStart),
+    text: `${decoder.decode(bytes.subarray(0, headEnd))}${mark(cutBytes)}${decoder.decode(bytes.subarray(tailStart))}`,
     cutBytes,
   };
 }
