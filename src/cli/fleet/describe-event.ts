@@ -39,6 +39,8 @@ export function describeEvent(
       return `dependencies: ${text('command')}${data['unreachable'] === undefined ? '' : `, though network.allow has no ${text('unreachable')}`}`;
     case 'dependencies_failed':
       return `! dependencies not installed: ${text('command')} ${inOneLine(text('problem'))}`;
+    case 'agent_version':
+      return `! ${text('warning')}`;
     case 'gate_pass':
     case 'gate_fail':
     case 'gate_timeout':

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FleetConfig } from '../fleet-config.ts';
-import { checkAgent, type AgentCheck } from './check-agent.ts';
+import { checkAgent, describeBegun, type AgentCheck } from './check-agent.ts';
 
 const AS_IT_COMES = FleetConfig.parse({}).agent;
 const versions = { tried: '2.1.325', inCells: undefined };
@@ -101,3 +101,24 @@ test('[FL-14] in cells it is the version that was installed for them', async () 
   expect(await inCells(undefined)).toEqual([expect.stringContaining('an unknown version')]);
   expect(await inCells(undefined, { command: 'tools/claude' })).toEqual([]);
 });
+
+test.each([
+  // What the start has told, or need not tell, is no news.
+  ['2.1.325', 'container', 'claude', undefined, undefined],
+  ['2.1.9', 'container', 'claude', '2.1.9', undefined],
+  ['2.1.9', 'subprocess', 'claude', undefined, undefined],
+  // The image is another by now, or nobody knew what is in it.
+  ['2.1.9', 'container', 'claude', '2.1.325', '2.1.9'],
+  ['2.1.9', 'container', 'claude', undefined, '2.1.9'],
+  ['2.1.9', 'container', 'tools/claude', '2.1.9', '2.1.9'],
+  ['2.1.9', 'subprocess', 'tools/wrapper', undefined, '2.1.9'],
+] as const)(
+  '[FL-14] an agent that says %s when it begins (%s, %s, in cells %s) is told of as %s',
+  (version, mode, command, inCells, said) => {
+    const site = { mode, agentVersions: { tried: '2.1.325', inCells } } as const;
+    const { agent } = FleetConfig.parse({ agent: { command } });
+    const words = `the agent, Claude Code, is of version ${said}; this release was tried with 2.1.325`;
+    expect(describeBegun(version, { site, agent })).toBe(said === undefined ? undefined : words);
+    expect(describeBegun('9'.repeat(9000), { site, agent })?.length ?? 0).toBeLessThan(200);
+  },
+);

@@ -5,9 +5,13 @@ import { HotcellError } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import { PLAIN_MODE, type FleetSite } from '../fleet-site.ts';
 
-export interface AgentCheck {
-  readonly site: Pick<FleetSite, 'mode' | 'tools' | 'agentVersions'>;
+interface AgentToldOf {
+  readonly site: Pick<FleetSite, 'mode' | 'agentVersions'>;
   readonly agent: FleetConfig['agent'];
+}
+
+export interface AgentCheck extends AgentToldOf {
+  readonly site: Pick<FleetSite, 'mode' | 'tools' | 'agentVersions'>;
   /** Of every program of a worker. */
   readonly variables: Readonly<Record<string, string>>;
   /** Of the repository. */
@@ -106,9 +110,22 @@ function askVersion(
   });
 }
 
+/** A version is a word. SECURITY: what says it may be anything in the cell. */
+const LONGEST_VERSION = 40;
+
+/** What people should know of the version that an agent names when it begins, unless the start has told them. */
+export function describeBegun(version: string, { site, agent }: AgentToldOf): string | undefined {
+  const isTold =
+    site.mode === PLAIN_MODE
+      ? isClaudeCode(agent)
+      : agent.command === CLAUDE && site.agentVersions.inCells === version;
+  if (isTold) return undefined;
+  return describeVersion(version.slice(0, LONGEST_VERSION), site, 'the agent, Claude Code,')[0];
+}
+
 function describeVersion(
   version: string | undefined,
-  { agentVersions: { tried } }: AgentCheck['site'],
+  { agentVersions: { tried } }: AgentToldOf['site'],
   what: string,
 ): string[] {
   if (version === tried) return [];

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
+import { describeBegun } from '../agent/check-agent.ts';
 import { collectCredentials, renewCredentials } from '../environment/collect-credentials.ts';
 import { prepareAgent } from '../environment/prepare-agent.ts';
 import type { FleetMachine, SiteHooks } from '../fleet-machine.ts';
@@ -86,6 +87,10 @@ export async function askAgentOnce(
       variables,
     });
     await placeGit.settle(place.runGit);
+    const noteVersion = (version = ''): void => {
+      const warning = version === '' ? undefined : describeBegun(version, { site, agent: config.agent });
+      if (warning !== undefined) hooks.onNote(warning);
+    };
     const agent = new AgentRun({ paths, config, site, readCredentials });
     const { code, answer, words, stderr, problem } = await agent.ask({
       place,
@@ -99,6 +104,7 @@ export async function askAgentOnce(
         onEvent: (event, { turns }) => {
           if (event.kind === 'tool') hooks.onWork(`turn ${turns}: ${describeTool(event)}`);
           else if (event.kind === 'retry') hooks.onWork(event.text);
+          else if (event.kind === 'begun') noteVersion(event.version);
         },
       },
     });

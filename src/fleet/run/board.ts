@@ -46,6 +46,7 @@ export interface Claim {
 export class Board {
   readonly #parts: BoardParts;
   readonly #alive = new Set<number>();
+  readonly #noted = new Set<string>();
   #waiting: (() => void)[] = [];
   #halted: HotcellError | undefined;
 
@@ -283,6 +284,14 @@ export class Board {
       if (change.status === 'running') state.current_level = level;
       this.#note(state, event, { level, ...data });
     });
+  }
+
+  /** What would be the same for every task; says whether it is news. */
+  noteOnce(event: string, data: Record<string, unknown>): boolean {
+    if (this.#noted.has(event)) return false;
+    this.#noted.add(event);
+    this.#change((state) => this.#note(state, event, data));
+    return true;
   }
 
   /** The run ends, or goes on: what `status` says of it as a whole. */

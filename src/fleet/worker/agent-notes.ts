@@ -1,3 +1,6 @@
+import { describeBegun } from '../agent/check-agent.ts';
+import type { FleetConfig } from '../fleet-config.ts';
+import type { FleetSite } from '../fleet-site.ts';
 import type { WorkerLog } from '../logs/worker-log.ts';
 import type { Board } from '../run/board.ts';
 import { addFigures, describeTool, NO_FIGURES, type AgentFigures } from './agent-watch.ts';
@@ -10,6 +13,8 @@ const MOST_LINES = 5000;
 const LONGEST_TEXT = 500;
 
 interface NotesParts {
+  readonly site: Pick<FleetSite, 'mode' | 'agentVersions'>;
+  readonly config: Pick<FleetConfig, 'agent'>;
   readonly board: Board;
   readonly log: WorkerLog;
   readonly worker: number;
@@ -49,8 +54,13 @@ export class AgentNotes {
   }
 
   #tell(event: AgentEvent): void {
-    const { log, task } = this.#parts;
+    const { log, task, site, config, board } = this.#parts;
     const fields = { task_id: task, phase: 'execute' } as const;
+    if (event.kind === 'begun' && event.version !== undefined) {
+      const warning = describeBegun(event.version, { site, agent: config.agent });
+      if (warning === undefined || !board.noteOnce('agent_version', { warning })) return;
+      log.warn(warning, { ...fields, event: 'agent_version' });
+    }
     if (event.kind !== 'tool' && event.kind !== 'text' && event.kind !== 'retry') return;
     if (this.#lines++ >= MOST_LINES) return;
     if (event.kind === 'tool')

@@ -1,5 +1,6 @@
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
+import type { FleetSite } from '../fleet-site.ts';
 import type { TaskArtifacts } from '../logs/task-artifacts.ts';
 import type { WorkerLog } from '../logs/worker-log.ts';
 import type { Board } from '../run/board.ts';
@@ -34,6 +35,7 @@ export type AttemptResult =
 
 export interface Attempt extends AgentCall {
   readonly config: FleetConfig;
+  readonly site: FleetSite;
   readonly agent: AgentRun;
   readonly board: Board;
   readonly artifacts: TaskArtifacts;
