@@ -114,7 +114,8 @@ test.each([
   ['2.1.9', 'subprocess', 'tools/wrapper', undefined, '2.1.9'],
 ] as const)(
   '[FL-14] an agent that says %s when it begins (%s, %s, in cells %s) is told of as %s',
-  (version, mode, command, inCells, said) => {
+  (...row) => {
+    const [version, mode, command, inCells, said] = row;
     const site = { mode, agentVersions: { tried: '2.1.325', inCells } } as const;
     const { agent } = FleetConfig.parse({ agent: { command } });
     const words = `the agent, Claude Code, is of version ${said}; this release was tried with 2.1.325`;

@@ -26,7 +26,7 @@ export interface CollectedCredentials extends AgentCredentials {
   readonly inject: readonly HeaderInjection[];
   /** What must not get into a cell in another way either: see `withhold` of `copyIgnoredFiles`. */
   readonly withheld: readonly Secret[];
-  /** What must not be kept of what an agent prints. */
+  /** What must not be kept of what programs print: what there is beside may be in a file that workers get. */
   readonly secrets: readonly Secret[];
   /** Where it is from, if the agent signs in as the user. */
   readonly login: string | undefined;
@@ -60,12 +60,15 @@ export async function collectCredentials(
     ? await findLogin(sources.home, 'value' in token ? token.value : undefined)
     : undefined;
   // One way in is enough, and whoever asks for the login does not want to pay for the key, even if the login is not there.
-  if (found !== undefined) return toLoggedIn(found);
+  const secrets = [key, token].flatMap((one) =>
+    one !== undefined && 'value' in one ? [new Secret(one.value)] : [],
+  );
+  if (found !== undefined) return toLoggedIn(found, secrets);
   if (!isKeyThere) return { ...NOTHING, missing: key === undefined ? [] : [key] };
   const secret = new Secret(key.value);
   const common = {
     ...NOTHING,
-    secrets: [secret],
+    secrets,
     found: [`${wish.api_key_variable} from ${key.from}`],
   };
   if (wish.api_key === 'agent') return { ...common, variables: { [wish.api_key_variable]: secret } };
@@ -92,13 +95,14 @@ const NOTHING: CollectedCredentials = {
   expiresAt: undefined,
 };
 
-function toLoggedIn(found: FoundLogin): CollectedCredentials {
+function toLoggedIn(found: FoundLogin, beside: readonly Secret[]): CollectedCredentials {
   if (!('login' in found))
     return { ...NOTHING, missing: [{ what: found.what, hint: `${found.problem}. ${found.hint}` }] };
   const { from, ...login } = found.login;
   const until =
     login.expiresAt === undefined ? '' : `, which ends at ${new Date(login.expiresAt).toISOString()}`;
-  return { ...NOTHING, ...login, login: from, found: [`the login of ${from}${until}`] };
+  const secrets = [...login.secrets, ...beside];
+  return { ...NOTHING, ...login, secrets, login: from, found: [`the login of ${from}${until}`] };
 }
 
 /**

@@ -5,7 +5,7 @@ const MASK = Buffer.from('[secret]');
 const SHORTEST = 8;
 
 /**
- * Takes secrets out of what an agent prints: an agent that shows its key must not make our logs keep it. It is a
+ * Takes secrets out of what an agent prints and changes: one that shows its key must not make us keep it. It is a
  * courtesy to careless agents; one that means harm prints the key backwards.
  */
 export class Redactor {
@@ -35,8 +35,9 @@ export class Redactor {
     return rest;
   }
 
-  text(text: string): string {
-    return this.#secrets.reduce((left, secret) => left.replaceAll(secret.toString(), MASK.toString()), text);
+  /** Of what is there as a whole. */
+  mask(bytes: Uint8Array): Uint8Array {
+    return this.#mask(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   }
 
   #mask(bytes: Buffer): Buffer {

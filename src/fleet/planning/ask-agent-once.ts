@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import { describeBegun } from '../agent/check-agent.ts';
 import { collectCredentials, renewCredentials } from '../environment/collect-credentials.ts';
+import { KnownSecrets } from '../environment/known-secrets.ts';
 import { prepareAgent } from '../environment/prepare-agent.ts';
 import type { FleetMachine, SiteHooks } from '../fleet-machine.ts';
 import { findAuthor } from '../git/author.ts';
@@ -84,6 +85,7 @@ export async function askAgentOnce(
       name: `mahabharatha-${key}`,
       owner: site.nextOwner(),
       inject: credentials.inject,
+      secrets: new KnownSecrets(),
       variables,
     });
     await placeGit.settle(place.runGit);

@@ -1,5 +1,6 @@
 import type { HotcellError } from '../../core/errors.ts';
 import type { CollectedCredentials } from '../environment/collect-credentials.ts';
+import type { KnownSecrets } from '../environment/known-secrets.ts';
 import type { FoundFleet } from '../find-fleet.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { StateStore } from '../state/state-store.ts';
@@ -22,6 +23,7 @@ export interface FleetRun extends PreparedFleet {
   readonly store: StateStore;
   readonly agent: AgentRun;
   readonly credentials: CollectedCredentials;
+  readonly secrets: KnownSecrets;
   /** Variables that every program of a worker gets. */
   readonly variables: Readonly<Record<string, string>>;
   /** No level after this one. */

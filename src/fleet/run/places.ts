@@ -98,7 +98,7 @@ export class FleetPlaces {
 
   async #open(spot: Spot, start: string): Promise<Place> {
     const { key, name, worktree } = spot;
-    const { site, config, variables, paths } = this.#run;
+    const { site, config, variables, paths, secrets } = this.#run;
     const git = await this.#makeGit(spot, start);
     if (!this.#owners.has(key)) this.#owners.set(key, site.nextOwner());
     const owner = this.#owners.get(key);
@@ -122,6 +122,7 @@ export class FleetPlaces {
       owner,
       variables,
       inject,
+      secrets,
       furnish: async () => {
         if (!isNew) return;
         await this.#copyFiles(worktree, owner);
@@ -158,7 +159,7 @@ export class FleetPlaces {
     if (left.patch === undefined) return;
     const file = join(paths.featureLogs, `${key}.interrupted.patch`);
     await mkdir(paths.featureLogs, { recursive: true });
-    await writeFile(file, left.patch);
+    await writeFile(file, place.secrets.redactor().mask(left.patch));
     site.log.warn({ place: key, file }, 'changes kept');
   }
 

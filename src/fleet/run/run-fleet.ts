@@ -6,6 +6,7 @@ import {
   type CollectedCredentials,
   type CredentialSources,
 } from '../environment/collect-credentials.ts';
+import { KnownSecrets } from '../environment/known-secrets.ts';
 import { prepareAgent } from '../environment/prepare-agent.ts';
 import { describeDropped } from '../environment/variables.ts';
 import { findFleet } from '../find-fleet.ts';
@@ -109,6 +110,8 @@ export async function runFleet(
     hooks.onNote(
       `watch it with hotcell fleet status --watch, or hotcell fleet logs --follow (--feature ${paths.feature})`,
     );
+    const secrets = new KnownSecrets();
+    secrets.add(credentials.secrets);
     const readCredentials = () => renewCredentials(credentials, config.credentials, sources);
     const agent = new AgentRun({ paths, config, site, readCredentials });
     const orchestrator = new Orchestrator({
@@ -117,6 +120,7 @@ export async function runFleet(
       store,
       agent,
       credentials,
+      secrets,
       variables,
       lastLevel: order.level,
       signal: order.signal,

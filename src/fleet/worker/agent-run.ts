@@ -114,7 +114,8 @@ export class AgentRun {
     const program = this.#parts.site.toAgentProgram(agent.command);
     const { argv, verbatim } = withCredentials(folder, [program, ...args]);
     const task = Buffer.from(agent.prompt === 'stdin' ? prompt : '');
-    const ears = new AgentEars(speaks, credentials.secrets, listener);
+    const ears = new AgentEars(speaks, listener);
+    place.secrets.add(credentials.secrets);
     try {
       const result = await place.run(
         { argv, env: {}, verbatim: { argv: verbatim?.argv ?? [], env: { ...variables, ...agent.env } } },

@@ -70,7 +70,7 @@ const REFUSALS: ReadonlySet<HotcellError['code']> = new Set(['FILE_REFUSED', 'FI
 /** What the attempt has changed is kept, and then gone from the worktree. A cell that is lost has nothing to put aside. */
 export async function putAside({ place, task, artifacts, log }: Attempt): Promise<void> {
   const left = await place.git.settle(place.runGit);
-  if (left.patch !== undefined) artifacts.writeInterrupted(left.patch);
+  if (left.patch !== undefined) artifacts.writeInterrupted(place.secrets.redactor().mask(left.patch));
   if (left.ref !== undefined)
     log.info('commits kept', {
       task_id: task.id,
@@ -247,7 +247,8 @@ async function commit(attempt: Attempt): Promise<AttemptResult> {
       data: { files: done.foreign.slice(0, NAMES_KEPT) },
     });
   try {
-    artifacts.writeDiff(await git.diff(from, done.commit, DIFF_BYTES));
+    const diff = await git.diff(from, done.commit, DIFF_BYTES);
+    artifacts.writeDiff(place.secrets.redactor().mask(diff));
   } catch (error) {
     log.warn('diff not kept', { ...fields, data: { error: messageOf(error) } });
   }

@@ -9,6 +9,7 @@ import type { ExecRequest } from '../../core/exec.ts';
 import { Limits } from '../../core/limits.ts';
 import type { CellNetwork } from '../../egress/cell-network.ts';
 import type { HeaderInjection } from '../../egress/header-injection.ts';
+import type { KnownSecrets } from '../environment/known-secrets.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { RunInCell } from '../git/cell-git.ts';
@@ -30,6 +31,8 @@ export interface PlaceParts {
   readonly owner: CellOwner | undefined;
   /** What the gate adds to requests. */
   readonly inject: readonly HeaderInjection[];
+  /** What is taken out of everything that programs print there. */
+  readonly secrets: KnownSecrets;
   /** Variables of everything that runs there. */
   readonly variables: Readonly<Record<string, string>>;
   /** What has to be in the worktree before anything runs there. */
@@ -107,8 +110,16 @@ export class Place implements AsyncDisposable {
       throw new HotcellError('CELL_START_FAILED', `no home in cell ${this.cell.name}: ${stderr}`);
   }
 
+  get secrets(): KnownSecrets {
+    return this.#parts.secrets;
+  }
+
   /** Runs a program in the worktree. Throws WORKTREE_TOO_LARGE when the cell was ended for that. */
-  async run(request: ExecRequest, options?: RunOptions): Promise<RunResult> {
+  run(request: ExecRequest, options?: RunOptions): Promise<RunResult> {
+    return this.#run(request, { ...options, makeRedactor: () => this.secrets.redactor() });
+  }
+
+  async #run(request: ExecRequest, options: RunOptions): Promise<RunResult> {
     const env = { ...this.#env(), ...request.env };
     try {
       return await runInCell(this.cell, { folder: 'workspace', ...request, env }, options);
@@ -163,7 +174,8 @@ export class Place implements AsyncDisposable {
     const limit = options.limitBytes ?? GIT_OUTPUT_BYTES;
     const pieces: Uint8Array[] = [];
     let room = limit;
-    const { reason, code, stderr } = await this.run(
+    // Byte by byte: what is kept of it is masked where it is kept.
+    const { reason, code, stderr } = await this.#run(
       { argv, env: options.env ?? {} },
       {
         ...(options.input === undefined ? {} : { input: options.input }),
