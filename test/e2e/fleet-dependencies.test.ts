@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { mahabharatha, OCI, SUBPROCESS } from '../support/fleet-command.ts';
 import { FleetRepository, toTask } from '../support/fleet-repository.ts';
 import { whyNoOci } from '../support/fleet-ways.ts';
@@ -42,3 +44,25 @@ describe.each([
     ]);
   });
 });
+
+// Left to itself, npm waits for more than a minute between its attempts, and the task with it.
+test('[FL-03] where plain processes do not reach the registry, npm gives up soon, and it is said', async () => {
+  let connections = 0;
+  const registry = createServer((socket) => {
+    connections++;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(registry, 'listening');
+  try {
+    const url = `http://127.0.0.1:${(registry.address() as AddressInfo).port}/`;
+    const npmrc = { '.npmrc': `registry=${url}\n` };
+    using repository = FleetRepository.make({ tasks: [toTask('A', 1)], files: { ...files, ...npmrc } });
+    const { code, stderr } = await mahabharatha(repository, ['kurukshetra', ...SUBPROCESS, '--workers', '1']);
+    expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stderr).toMatch(/! dependencies not installed: npm install .* ended with \d+: .*npm error /);
+    // It has tried again all the same: a network may fail for a moment.
+    expect(connections).toBeGreaterThan(1);
+  } finally {
+    registry.close();
+  }
+}, 60_000);

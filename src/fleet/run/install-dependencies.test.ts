@@ -117,6 +117,11 @@ describe('dependencies that cannot be installed', () => {
   });
 });
 
+test('[FL-03] a command that was asked for has the patience that it has by itself', async () => {
+  const { asked } = await install({ command: 'make deps' });
+  expect(asked[0]).toHaveProperty('env', {});
+});
+
 test.each([
   [['api.anthropic.com'], 'container', 'npm'],
   [[], 'container', 'npm'],
@@ -139,7 +144,10 @@ test.each([
         },
       ],
     ]);
-    const env = missing === undefined ? {} : { npm_config_fetch_retries: '0', PIP_RETRIES: '0' };
+    const env =
+      missing === undefined
+        ? { npm_config_fetch_retry_maxtimeout: '3000', PIP_RETRIES: '2' }
+        : { npm_config_fetch_retries: '0', PIP_RETRIES: '0' };
     expect(asked[0]).toMatchObject({ env });
   },
 );

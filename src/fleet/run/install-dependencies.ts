@@ -11,6 +11,13 @@ const GUESSED_MS = 10 * 60_000;
 const WORDS_KEPT = 500;
 /** Whoever cannot reach a registry learns so at once. */
 const NO_RETRIES = { npm_config_fetch_retries: '0', PIP_RETRIES: '0' };
+/** Where nobody knows whether there is a way: npm by itself tries for minutes to reach what is not there. */
+const SHORT_WAITS = {
+  npm_config_fetch_retry_mintimeout: '1000',
+  npm_config_fetch_retry_maxtimeout: '3000',
+  npm_config_fetch_timeout: '30000',
+  PIP_RETRIES: '2',
+};
 
 export type Installing = Pick<FleetRun, 'config' | 'site' | 'store' | 'signal' | 'onEvent'>;
 
@@ -26,7 +33,7 @@ export async function installDependencies(
   const command = plan.command.split('\n')[0] ?? '';
   const unreachable = findUnreachable(run, plan);
   tell(run, 'dependencies_started', { command, ...(unreachable === undefined ? {} : { unreachable }) });
-  const env = unreachable === undefined ? {} : NO_RETRIES;
+  const env = unreachable === undefined ? (plan.runsAlways ? {} : SHORT_WAITS) : NO_RETRIES;
   const timeMs = plan.runsAlways ? ASKED_MS : GUESSED_MS;
   const { code, reason, stdout, stderr } = await place.run(
     { argv: ['bash', '-c'], env, verbatim: { argv: [plan.command], env: {} } },
