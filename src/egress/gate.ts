@@ -4,7 +4,7 @@ import { Dialer, SYSTEM_LOOKUP, type Lookup } from './dialer.ts';
 import { AllowList } from './allow-list.ts';
 import type { Allowed } from './cell-network.ts';
 import { InjectedHeaders, type HeaderInjection } from './header-injection.ts';
-import { HTTP_PORT, TLS_PORT, parseAuthority, type Refused } from './host-name.ts';
+import { HTTP_PORT, TLS_PORT, parseAuthority, type Destination, type Refused } from './host-name.ts';
 import { presetVariables, type PresetTable } from './presets.ts';
 import type { ProxyKey } from './proxy-key.ts';
 import { HOW_TO_ALLOW } from './refusal-reply.ts';
@@ -69,17 +69,23 @@ export class EgressGate {
     return wayOut;
   }
 
-  /** Why a cell with this list would not get there, as far as that is known without connecting; or undefined. */
+  /**
+   * Why a cell with this list would not get there, as far as that is known without connecting; or undefined. With addresses
+   * that are refused whatever the list says, so that nobody has to learn of one obstacle after the other.
+   */
   async whyNot(allow: readonly Allowed[], url: URL): Promise<Refused | undefined> {
     const usualPort = url.protocol === 'http:' ? HTTP_PORT : TLS_PORT;
     const parsed = parseAuthority(url.host, usualPort);
-    if ('refused' in parsed) return parsed.refused;
-    const { to } = parsed;
-    const list = new AllowList(allow, this.#options.presets);
-    const refused = list.check({ to, usualPort, request: undefined });
-    if (refused !== undefined) return refused;
-    const resolved = await this.#dialer.resolve(to.host);
-    return 'refused' in resolved ? resolved.refused : undefined;
+    const refused = 'refused' in parsed ? parsed.refused : this.#whyNotListed(allow, parsed.to, usualPort);
+    if (refused?.code === 'malformed') return refused;
+    const resolved = await this.#dialer.resolve(url.hostname.replace(/^\[|\]$/g, ''));
+    const atAddress = 'refused' in resolved ? resolved.refused : undefined;
+    if (refused === undefined || atAddress?.addresses === undefined) return refused ?? atAddress;
+    return { ...refused, addresses: atAddress.addresses };
+  }
+
+  #whyNotListed(allow: readonly Allowed[], to: Destination, usualPort: number): Refused | undefined {
+    return new AllowList(allow, this.#options.presets).check({ to, usualPort, request: undefined });
   }
 
   /** What tells programs in a cell where packages are, as far as the list allows them to go there. */

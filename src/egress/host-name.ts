@@ -10,7 +10,7 @@ export interface Destination {
 export interface Refused {
   readonly code: EgressRefusal['code'];
   readonly reason: string;
-  /** Those of the name that are why. */
+  /** Those of it that are refused. */
   readonly addresses?: readonly string[];
 }
 

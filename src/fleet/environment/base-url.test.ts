@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { expect, test } from 'vitest';
 import { SILENT_LOG } from '../../core/log.ts';
 import { EgressGate } from '../../egress/gate.ts';
@@ -24,7 +25,7 @@ interface Case {
 function check({ url, allow = [], permit = [], command = 'claude', from = 'caller', isPlain }: Case) {
   const gate = new EgressGate({
     presets: { npm: { hosts: ['npm.corp'] }, pypi: { hosts: [] }, github: { hosts: [] } },
-    lookup: (host) => Promise.resolve(ADDRESSES[host] ?? []),
+    lookup: (host) => Promise.resolve(ADDRESSES[host] ?? (isIP(host) === 0 ? [] : [host])),
     log: SILENT_LOG,
     permit,
   });
@@ -40,6 +41,9 @@ function check({ url, allow = [], permit = [], command = 'claude', from = 'calle
   });
 }
 
+const toPattern = (hint: string | RegExp): RegExp =>
+  typeof hint === 'string' ? new RegExp(hint.replaceAll(/[[\].:]/g, String.raw`\$&`)) : hint;
+
 test.each([
   [{ url: 'https://api.example', allow: ['api.example'] }],
   [{ url: 'https://api.example:443/v1', allow: ['*.example', 'api.example'] }],
@@ -53,36 +57,73 @@ test.each([
 });
 
 test.each([
-  [{ url: 'http://gw.corp:8080' }, 'network.allow has no gw.corp:8080', 'Add gw.corp:8080 to network.allow'],
+  [
+    { url: 'http://gw.corp:8080' },
+    'network.allow has no gw.corp:8080',
+    ['Add gw.corp:8080 to network.allow in .mahabharatha/config.yaml', 'permit: ["10.1.2.3/32"]'],
+  ],
+  [
+    { url: 'http://gw.corp:8080', permit: ['10.0.0.0/8'] },
+    'network.allow has no gw.corp:8080',
+    [/^Add gw.corp:8080 to network.allow in [^ ]+$/],
+  ],
+  [
+    { url: 'https://api.example' },
+    'network.allow has no api.example',
+    [/^Add api.example to [^ ]+ in [^ ]+$/],
+  ],
   [
     { url: 'http://gw.corp:8080', allow: ['gw.corp'] },
     'network.allow has no gw.corp:8080',
-    'Add gw.corp:8080',
+    ['Add gw.corp:8080', 'permit: ["10.1.2.3/32"]'],
   ],
   [
     { url: 'http://gw.corp:8080', allow: ['gw.corp:8080'] },
     'to its address 10.1.2.3, which is not of the public internet',
-    'sessions.egress.permit: ["10.1.2.3/32"] in hotcell.yaml, or HOTCELL_SESSIONS_EGRESS_PERMIT=10.1.2.3/32',
+    [
+      'sessions.egress.permit: ["10.1.2.3/32"] in hotcell.yaml, or HOTCELL_SESSIONS_EGRESS_PERMIT=10.1.2.3/32',
+    ],
   ],
-  [{ url: 'https://loop.corp', allow: ['loop.corp'] }, 'address 127.0.0.1,', 'permit: ["127.0.0.1/32"]'],
-  [{ url: 'https://six.corp', allow: ['six.corp'] }, 'address fd00::7,', 'permit: ["fd00::7/128"]'],
+  [{ url: 'https://loop.corp', allow: ['loop.corp'] }, 'address 127.0.0.1,', ['permit: ["127.0.0.1/32"]']],
+  [{ url: 'https://six.corp', allow: ['six.corp'] }, 'address fd00::7,', ['permit: ["fd00::7/128"]']],
   [
-    { url: 'http://127.0.0.1:8080', allow: ['127.0.0.1:8080'] },
+    { url: 'https://10.1.2.3/v1', allow: ['10.1.2.3'] },
     'the gate knows names only',
-    'Give it a name',
+    [
+      'use https://gateway.internal in its place',
+      'Add gateway.internal to network.allow',
+      'permit: ["10.1.2.3/32"]',
+    ],
   ],
-  [{ url: 'http://[::1]:8080' }, 'the gate knows names only', 'Give it a name'],
-  [{ url: 'http://localhost:8080' }, 'in a cell is the cell itself', '/etc/hosts'],
-  [{ url: 'file:///etc' }, 'ANTHROPIC_BASE_URL is no URL of http or https', 'Correct it'],
-] satisfies [Case, string, string][])(
-  '[FL-08] one that they cannot reach is refused with the setting to change: %j',
-  async (one, text, hint) => {
+  [
+    { url: 'http://10.1.2.3:8080', permit: ['10.0.0.0/8'] },
+    'the gate knows names only',
+    [/Add gateway.internal:8080 to network.allow in [^ ]+$/],
+  ],
+  // What a resolver would take for an address is one.
+  [{ url: 'http://0x7f.1:8080' }, 'the gate knows names only', ['permit: ["127.0.0.1/32"]']],
+  [{ url: 'https://203.0.113.7' }, 'the gate knows names only', [/network.allow in [^ ]+$/]],
+  [
+    { url: 'http://[::1]:8080' },
+    'the gate knows names only',
+    ['gateway.internal:8080', 'permit: ["::1/128"]'],
+  ],
+  [
+    { url: 'http://localhost:8080' },
+    'in a cell is the cell itself',
+    ['/etc/hosts', 'Add gateway.internal:8080 to network.allow', 'permit: ["127.0.0.1/32"]'],
+  ],
+  [{ url: 'file:///etc' }, 'ANTHROPIC_BASE_URL is no URL of http or https', ['Correct it']],
+] satisfies [Case, string, (string | RegExp)[]][])(
+  '[FL-08] one that they cannot reach is refused with every setting to change: %j',
+  async (one, text, hints) => {
     for (const from of ['caller', 'agent.env', 'credentials'] as const)
-      await expect(check({ ...one, from })).rejects.toMatchObject({
-        code: 'INVALID_REQUEST',
-        message: expect.stringContaining(text),
-        hint: expect.stringContaining(hint),
-      });
+      for (const hint of hints)
+        await expect(check({ ...one, from })).rejects.toMatchObject({
+          code: 'INVALID_REQUEST',
+          message: expect.stringContaining(text),
+          hint: expect.stringMatching(toPattern(hint)),
+        });
     // Who knows whether another agent looks at it.
     expect(await check({ ...one, command: 'my-agent' })).toEqual([expect.stringContaining(text)]);
     await expect(check({ ...one, command: 'my-agent', from: 'agent.env' })).rejects.toThrow(text);

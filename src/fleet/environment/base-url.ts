@@ -60,28 +60,28 @@ async function findProblem(
   if (/(?:^|\.)localhost$/.test(hostname))
     return {
       text: `${what}, which in a cell is the cell itself`,
-      hint: `Give that service a name that leads to this machine (in /etc/hosts), and add it to network.allow in ${FILE}.`,
+      hint: `${howToName(url)} ${howToPermit(['127.0.0.1'])}`,
     };
   const refused = await ask(url);
   if (refused === undefined) return undefined;
   const { code, reason, addresses = [] } = refused;
-  const ranges = addresses.map((address) => `${address}/${isIPv4(address) ? 32 : 128}`);
+  const permit = addresses.length === 0 ? '' : ` ${howToPermit(addresses)}`;
   switch (code) {
     case 'not_allowed':
     case 'port':
       return {
         text: `${what}, and workers may not reach it: network.allow has no ${host}`,
-        hint: `Add ${host} to network.allow in ${FILE}.`,
+        hint: `${howToAllow(host)}${permit}`,
       };
     case 'private_address':
       return {
         text: `${what}, and the gate does not let cells go to its address ${addresses.join(', ')}, which is not of the public internet`,
-        hint: `If it is meant, permit it: sessions.egress.permit: ${JSON.stringify(ranges)} in hotcell.yaml, or HOTCELL_SESSIONS_EGRESS_PERMIT=${ranges.join(',')} in the environment; a range such as 10.0.0.0/8 will do, too.`,
+        hint: howToPermit(addresses),
       };
     case 'ip_literal':
       return {
         text: `${what}, and the gate knows names only`,
-        hint: `Give it a name (in /etc/hosts of this machine), and add that to network.allow in ${FILE}.`,
+        hint: `${howToName(url)}${permit}`,
       };
     case 'unresolvable':
     case 'malformed':
@@ -92,4 +92,19 @@ async function findProblem(
         mayPass: true,
       };
   }
+}
+
+function howToAllow(host: string): string {
+  return `Add ${host} to network.allow in ${FILE}.`;
+}
+
+/** The gate compares names, so what has none needs one. */
+function howToName({ protocol, port }: URL): string {
+  const host = `gateway.internal${port === '' ? '' : `:${port}`}`;
+  return `Give it a name in /etc/hosts of this machine, such as gateway.internal, and use ${protocol}//${host} in its place. ${howToAllow(host)}`;
+}
+
+function howToPermit(addresses: readonly string[]): string {
+  const ranges = addresses.map((address) => `${address}/${isIPv4(address) ? 32 : 128}`);
+  return `If that address is meant, permit it: sessions.egress.permit: ${JSON.stringify(ranges)} in hotcell.yaml, or HOTCELL_SESSIONS_EGRESS_PERMIT=${ranges.join(',')} in the environment; a range such as 10.0.0.0/8 will do, too.`;
 }
