@@ -1,6 +1,6 @@
 import type { Config } from '../app/config/config.ts';
 import type { Log } from '../core/log.ts';
-import { toPrintable } from './render/printable.ts';
+import { toPrintable } from '../lib/printable.ts';
 import type { Terminal } from './terminal.ts';
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;

@@ -4,10 +4,10 @@ import type { DesignedFeature } from '../../fleet/planning/design-feature.ts';
 import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
 import { usageError } from '../exit-codes.ts';
 import { addAgentOptions, type AgentOptions } from '../fleet/agent-options.ts';
-import { oneLine } from '../fleet/one-line.ts';
+import { oneLine } from '../../lib/one-line.ts';
 import type { CommandContext } from '../program.ts';
 import { AgentProgress } from '../fleet/agent-progress.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 
 const EXAMPLES = `
 Examples:

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { WORKER_DRIVERS } from '../../app/drivers/driver-choices.ts';
 import type { MergeOrder } from '../../fleet/merge-fleet.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import type { CommandContext } from '../program.ts';
 
 const EXAMPLES = `

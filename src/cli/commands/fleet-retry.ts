@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { usageError } from '../exit-codes.ts';
 import { openFeature } from '../fleet/open-feature.ts';
 import type { CommandContext } from '../program.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 
 const EXAMPLES = `
 Examples:

@@ -5,7 +5,7 @@ import { toMs } from '../fleet/option-values.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import type { CommandContext } from '../program.ts';
 import { ProgressLine } from '../progress-line.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
 import { toWhole } from './session-life.ts';

@@ -4,7 +4,7 @@ import { toSizeText } from '../../lib/size-text.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import type { CommandContext } from '../program.ts';
 import { count } from '../render/count.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import { collectFiles, USUALLY_SKIPPED } from '../session/collect-files.ts';
 import { addConnectionOptions, connect, type ConnectionOptions } from '../session/connect.ts';
 import { getFiles } from '../session/get-files.ts';

@@ -1,7 +1,7 @@
 import { ProgressLine } from '../progress-line.ts';
 import type { Terminal } from '../terminal.ts';
 import { toDurationText } from './duration-text.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from '../../lib/one-line.ts';
 
 const TICK_MS = 500;
 /** Where every line stays. */

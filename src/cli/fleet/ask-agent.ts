@@ -3,7 +3,7 @@ import type { AgentReply } from '../../fleet/planning/ask-agent.ts';
 import type { OpenPlanning } from '../../fleet/planning/open-planning.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import type { CommandContext } from '../program.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
 import { toSettings, type AgentOptions } from './agent-options.ts';

@@ -2,7 +2,7 @@ import { EXIT_CODES } from '../exit-codes.ts';
 import { listenForStop } from '../listen-for-stop.ts';
 import { ProgressLine } from '../progress-line.ts';
 import type { CommandContext } from '../program.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import { makeTerminalLog } from '../terminal-log.ts';
 import { toSettings, type AgentOptions } from './agent-options.ts';

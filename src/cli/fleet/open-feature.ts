@@ -1,6 +1,6 @@
 import type { FleetPaths } from '../../fleet/names.ts';
 import type { StateStore } from '../../fleet/state/state-store.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface OpenFeature {

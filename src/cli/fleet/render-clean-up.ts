@@ -1,6 +1,6 @@
 import type { CleanUpPlan } from '../../fleet/clean-up.ts';
 import type { Terminal } from '../terminal.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from '../../lib/one-line.ts';
 
 const LONGEST = 1000;
 

@@ -3,7 +3,7 @@ import { renderTable } from '../render/table.ts';
 import type { Terminal } from '../terminal.ts';
 import { toCostText, toFigureColumns } from './cost-text.ts';
 import { toDurationText } from './duration-text.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from '../../lib/one-line.ts';
 import { paintStatus, renderAttention } from './status-sections.ts';
 
 /** What each task did, took and changed. */

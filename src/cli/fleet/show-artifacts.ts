@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { HotcellError } from '../../core/errors.ts';
 import { listArtifacts } from '../../fleet/logs/task-artifacts.ts';
 import { Task } from '../../fleet/task-graph.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import type { Terminal } from '../terminal.ts';
 import type { OpenFeature } from './open-feature.ts';
 

@@ -1,5 +1,5 @@
 import type { StatusView } from '../../fleet/status/status-view.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import { toDurationText } from './duration-text.ts';
 
 /** What is different since the last look, a line each, for those who read a log. */

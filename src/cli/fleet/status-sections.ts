@@ -4,7 +4,7 @@ import { renderTable } from '../render/table.ts';
 import type { Terminal } from '../terminal.ts';
 import { toDurationText } from './duration-text.ts';
 import { toCostText, toFigureColumns, toPrice } from './cost-text.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from '../../lib/one-line.ts';
 
 type Paints = Terminal['paint'];
 const BAR_WIDTH = 24;

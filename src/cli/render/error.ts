@@ -1,6 +1,6 @@
 import type { ErrorReply } from '../../wire/execute.ts';
 import type { Terminal } from '../terminal.ts';
-import { toPrintable } from './printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 
 /** What every error of ours has: HotcellError, and RunnerError of the client. */
 export interface Failure extends Error {

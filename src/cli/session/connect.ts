@@ -3,7 +3,7 @@ import type { HttpRunnerClient } from '../../client/http-runner-client.ts';
 import type { RetryNotice } from '../../client/http-transport.ts';
 import { usageError } from '../exit-codes.ts';
 import type { CommandContext } from '../program.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import { readSettings } from '../settings-options.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -4,7 +4,7 @@ import { RunnerError } from '../../client/runner-error.ts';
 import type { ExecResult } from '../../wire/session-exec.ts';
 import { EXIT_CODES } from '../exit-codes.ts';
 import { listenForStop } from '../listen-for-stop.ts';
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from '../../lib/printable.ts';
 import type { Terminal } from '../terminal.ts';
 
 export interface ExecWish {

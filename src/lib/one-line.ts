@@ -1,4 +1,4 @@
-import { toPrintable } from '../render/printable.ts';
+import { toPrintable } from './printable.ts';
 
 const USUAL_LENGTH = 60;
 
