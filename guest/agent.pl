@@ -1,5 +1,5 @@
-# PID 1 of a cell that takes commands: perl agent.pl [--lasting] [IN OUT]
-# One connection (the two FIFOs, else stdin and stdout) carries the streams of all commands in frames: a type, the number
+# PID 1 of a cell that takes commands: perl agent.pl [--lasting] [--log OUT | IN OUT]
+# One connection (the FIFOs, else stdin and stdout) carries the streams of all commands in frames: a type, the number
 # of the command, a length, the bytes. README.md has the list. No modules but ours and what perl-base has, because this
 # starts with every cell. Ends with its input, and so with the server; unless it is to last: then it waits for the next one.
 use strict;
@@ -11,7 +11,7 @@ use Agent::Lasting qw(ended_command ended_ids forget_end is_lasting last_on note
 use Agent::Streams qw(feed forward);
 use Agent::Supervisor 'forbid_looks';
 use Agent::Terminal 'resize_terminal';
-use Agent::Wire qw(leave open_wire put send_frame);
+use Agent::Wire qw(leave open_log open_wire put put_log send_frame);
 
 my ($EINTR, $EAGAIN) = (4, 11);
 my $CHUNK = 65536;
@@ -21,7 +21,13 @@ my $GREETING = 8;
 # SECURITY: at its end it kills all it can see, which must be a cell and never the host.
 die "agent.pl: not PID 1 of a cell\n" if $$ != 1;
 if (@ARGV && $ARGV[0] eq '--lasting') { shift @ARGV; last_on() }
-if (@ARGV) {
+if (@ARGV && $ARGV[0] eq '--log') {
+  # The engine keeps what comes from the stdout that it gave us, for people: so what we say goes elsewhere.
+  open my $log, '>&', \*STDOUT or exit 71;
+  open STDOUT, '>', $ARGV[1] or exit 71;
+  open_log($log);
+}
+elsif (@ARGV) {
   # With both ends open here a FIFO neither ends nor breaks when the server does.
   my ($in, $out) = is_lasting() ? ('+<', '+<') : ('<', '>');
   open STDIN, $in, $ARGV[0] or exit 71;
@@ -44,6 +50,7 @@ sub handle {
   my ($type, $id, $payload) = @_;
   return start($id, $payload) if $type eq 'S';
   return set_deadline($id, $payload) if $type eq 'A';
+  return put_log($payload) if $type eq 'G';
   if (is_lasting()) {
     if ($type eq 'M') { $marker = $payload; return }
     return resume($id, $payload) if $type eq 'Z';

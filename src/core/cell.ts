@@ -144,6 +144,8 @@ export interface Cell {
   readonly freezer?: Freezer;
   /** What all of the cell uses. */
   usage(): Promise<CellUsage>;
+  /** Adds a line to what the maker of the cell keeps as its log, for people with its own tools; it may get lost. Absent where none is kept. */
+  writeLog?(line: string): void;
   /** Changes the memory limit of the running cell; absent where that cannot be done. */
   limitMemory?(bytes: number): Promise<void>;
   /**

@@ -17,6 +17,7 @@ import { testThatNeeds } from '../support/needs.ts';
 import { startPodman, whyNoPodman } from '../support/podman.ts';
 import { driverContract } from './driver-contract.ts';
 import { DOCKER_EXEMPTIONS } from './exemptions.ts';
+import { checkNoWorkerLog, checkWorkerLog } from './worker-log.ts';
 
 /** With the one image that has everything, whatever the spec says. Made with its first use: the engine starts later. */
 function makeDriver(engine: () => EngineApi, runtime: string): Driver {
@@ -92,12 +93,24 @@ const ENGINES = [
       ]),
 ] as const;
 
+const engineOf = (name: string) => (name === 'docker' ? engineApi : () => podman);
+
 for (const { name, runtime, missing, exempt } of ENGINES) {
   driverContract({
     title: `[CX-09, SC-03] ${name} on ${runtime}`,
     test: testThatNeeds(missing),
     exempt,
-    makeDriver: () => makeDriver(name === 'docker' ? engineApi : () => podman, runtime),
+    makeDriver: () => makeDriver(engineOf(name), runtime),
+  });
+
+  testThatNeeds(missing)(`[FL-13] the log of a worker, ${name} on ${runtime}`, async () => {
+    const driver = makeDriver(engineOf(name), runtime);
+    const check = runtime === 'runsc' ? checkNoWorkerLog : checkWorkerLog;
+    try {
+      await check(driver, engineOf(name)());
+    } finally {
+      await driver.close();
+    }
   });
 }
 

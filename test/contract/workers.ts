@@ -11,7 +11,7 @@ import { waitFor } from '../support/leftovers.ts';
 import { MiB, bash, finish, python, readLine, specOf, survivors, type Subject } from './cells.ts';
 
 /** Two ids that nobody has, and that are not the same. Without root there are only our own. */
-const OWNER: CellOwner = isRoot
+export const WORKER_OWNER: CellOwner = isRoot
   ? { uid: 0x70000a01, gid: 0x70000b03 }
   : { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
 
@@ -34,14 +34,14 @@ class Place {
     symlinkSync(this.secret, join(this.tree, 'absolute'));
     symlinkSync('../secret', join(this.tree, 'relative'));
     const given = ['tree', 'tree/.git', 'tree/file', 'git'].map((name) => join(this.base, name));
-    if (isRoot) for (const path of given) chownSync(path, OWNER.uid, OWNER.gid);
+    if (isRoot) for (const path of given) chownSync(path, WORKER_OWNER.uid, WORKER_OWNER.gid);
   }
 
   spec(changes: Partial<CellSpec> = {}): CellSpec {
     return {
       ...specOf(undefined, { memoryBytes: 512 * MiB, processes: 256 }),
       kind: 'worker',
-      owner: OWNER,
+      owner: WORKER_OWNER,
       folders: [
         { name: 'work', folder: this.tree, at: '/workspace', writable: true },
         { name: 'pointer', folder: this.pointer, at: '/workspace/.git' },
@@ -157,7 +157,7 @@ export const WORKERS = {
       expect(readFileSync(join(place.tree, 'file'), 'utf8')).toBe('of the host\nmore\n');
       for (const path of ['tree/a', 'tree/a/b/new', 'git/HEAD']) {
         const { uid, gid } = lstatSync(join(place.base, path));
-        expect({ path, uid, gid }).toEqual({ path, ...OWNER });
+        expect({ path, uid, gid }).toEqual({ path, ...WORKER_OWNER });
       }
       // The other way, while the cell lives.
       writeFileSync(join(place.tree, 'later'), 'later\n');
@@ -207,9 +207,9 @@ export const WORKERS = {
     inWorker(driver, async (cell, place) => {
       const ids = await run(cell, 'id -u; id -g; grep -E "^(CapEff|CapBnd|CapPrm):" /proc/self/status');
       const [uid, gid, ...capabilities] = ids.trim().split('\n');
-      const inside = [1000, OWNER.uid];
+      const inside = [1000, WORKER_OWNER.uid];
       expect(inside).toContain(Number(uid));
-      expect([1000, OWNER.gid]).toContain(Number(gid));
+      expect([1000, WORKER_OWNER.gid]).toContain(Number(gid));
       expect(capabilities).toHaveLength(3);
       for (const line of capabilities) expect(line).toMatch(/^Cap\w+:\s+0{16}$/);
       const look = `cat absolute relative ../secret ${place.secret} 2>/dev/null; ls ${place.base} 2>/dev/null; true`;
@@ -230,8 +230,8 @@ export const WORKERS = {
     const place = new Place();
     try {
       for (const owner of [
-        { ...OWNER, uid: 0 },
-        { ...OWNER, gid: 0 },
+        { ...WORKER_OWNER, uid: 0 },
+        { ...WORKER_OWNER, gid: 0 },
       ]) {
         await expect(driver.create(place.spec({ owner }))).rejects.toMatchObject({
           code: 'POLICY_UNENFORCEABLE',

@@ -275,7 +275,8 @@ describe('the cells of docker', () => {
       const worker = Name.replace('/mahabharatha-', '');
       const cell = at('.mahabharatha/cells/demo', worker);
       const binds = Mounts.filter(({ Type }) => Type === 'bind').map(
-        ({ Source, Destination, RW }) => `${Source} ${Destination} ${RW ? 'rw' : 'ro'}`,
+        ({ Source, Destination, RW }) =>
+          `${Source.replace(/\/[0-9a-f]{12}\/wire$/, '/ID/wire')} ${Destination} ${RW ? 'rw' : 'ro'}`,
       );
       expect(binds.toSorted()).toEqual(
         [
@@ -283,6 +284,8 @@ describe('the cells of docker', () => {
           `${cell}/gitfile /workspace/.git ro`,
           `${cell}/git /git rw`,
           `${at('.mahabharatha/cells/demo/base.git/objects')} /repo/objects ro`,
+          // Where its agent speaks; gone from the host since it does.
+          `${repository.state}-docker/ID/wire /opt/hotcell/wire ro`,
         ].toSorted(),
       );
       const others = Mounts.filter(({ Type }) => Type !== 'bind');

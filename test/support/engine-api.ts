@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { findEndpoint } from '../../src/drivers/docker/endpoint.ts';
 
 const STDOUT = 1;
+const STDERR = 2;
 const VERSION_WITHIN_MS = 5000;
 
 type Body = string | Readable;
@@ -57,8 +58,14 @@ export class EngineApi {
     );
     for (;;) {
       const state = await this.call<{ Running: boolean; ExitCode: number | null }>('GET', `/exec/${id}/json`);
-      if (!state.Running) return { stdout: stdoutOf(bytes), code: state.ExitCode };
+      if (!state.Running) return { stdout: textOf(bytes, STDOUT), code: state.ExitCode };
     }
+  }
+
+  /** What `docker logs` shows. */
+  async logs(container: string): Promise<{ stdout: string; stderr: string }> {
+    const bytes = await this.#bytes('GET', `/containers/${container}/logs?stdout=1&stderr=1`);
+    return { stdout: textOf(bytes, STDOUT), stderr: textOf(bytes, STDERR) };
   }
 
   async call<Reply>(method: string, path: string, body?: object): Promise<Reply> {
@@ -115,11 +122,11 @@ function headersOf(body: Body): Record<string, string | number> {
 }
 
 /** Both streams come in frames: one byte that names the stream, three zeros, four bytes of length. */
-function stdoutOf(frames: Buffer): string {
+function textOf(frames: Buffer, stream: number): string {
   const parts: Buffer[] = [];
   for (let at = 0; at + 8 <= frames.length;) {
     const length = frames.readUInt32BE(at + 4);
-    if (frames[at] === STDOUT) parts.push(frames.subarray(at + 8, at + 8 + length));
+    if (frames[at] === stream) parts.push(frames.subarray(at + 8, at + 8 + length));
     at += 8 + length;
   }
   return Buffer.concat(parts).toString();

@@ -56,6 +56,9 @@ const STEPS = {
     const line = `${'words '.repeat(1000)}\n`;
     while (!existsSync(`marks/${mark}`)) if (!process.stdout.write(line)) await once(process.stdout, 'drain');
   },
+  /** With what variables have in place of `$NAME`. */
+  say: (words) =>
+    process.stdout.write(`${words.replaceAll(/\$([A-Z_]+)/g, (_, name) => process.env[name])}\n`),
   waitOnce: (mark) => (attempt === 1 && !existsSync(`marks/${id}`) ? STEPS.wait(mark) : undefined),
   fill: (path, mebibytes, times) => {
     if (attempt <= times) write(path, Buffer.alloc(mebibytes * 1024 ** 2, 'x'));

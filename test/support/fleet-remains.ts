@@ -60,7 +60,7 @@ export async function describeFleet(
   const { processes, cgroups, mounts, folders } = findTraces(repository.state, instances);
   const things =
     engine === 'docker' ? (await Promise.all(commands.map(({ pid }) => engineThingsOf(pid)))).flat() : [];
-  const beside = ['podman', 'preload', 'subprocess'].flatMap((name) => {
+  const beside = ['docker', 'podman', 'preload', 'subprocess'].flatMap((name) => {
     const folder = `${repository.state}-${name}`;
     return existsSync(folder) ? readdirSync(folder).map((file) => join(folder, file)) : [];
   });

@@ -33,7 +33,7 @@ export function dataDirectoryOf(stateDirectory: string): string {
 }
 
 /** What drivers and doors keep beside the state directory. */
-const BESIDE = ['podman', 'preload', 'subprocess', 'workbench'];
+const BESIDE = ['docker', 'podman', 'preload', 'subprocess', 'workbench'];
 
 export function removeFolders(stateDirectory: string): void {
   const beside = BESIDE.map((name) => `${stateDirectory}-${name}`);

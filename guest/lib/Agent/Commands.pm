@@ -7,7 +7,7 @@ use Agent::Lasting qw(ended_command keep_end retell);
 use Agent::Signals qw(hear hold_signals open_bell);
 use Agent::Streams qw(close_streams forward_rest open_streams);
 use Agent::Supervisor qw(become end_all supervise);
-use Agent::Wire qw(leave send_frame);
+use Agent::Wire qw(close_log leave send_frame);
 our @EXPORT_OK = qw(
   all_commands command complete hear_children kill_command kill_tree look look_soon reap resume start terminate usage_of wake
 );
@@ -62,6 +62,7 @@ sub start {
     close $_ for grep { defined } values %$ours, $bell;
     open STDIN, '<', '/dev/null';
     open STDOUT, '>', '/dev/null';
+    close_log();
     my @streams = @$theirs{qw(in out err)};
     become($start, @streams) if $alone;
     supervise($start, @streams, $theirs->{status});

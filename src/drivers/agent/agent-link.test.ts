@@ -47,6 +47,15 @@ const errorOf = (exec: AgentExec): Promise<unknown> => collect(exec).catch((erro
 
 afterEach(() => void vi.useRealTimers());
 
+test('[FL-13] a line for the log of a cell is one frame that a pipe takes as a whole', () => {
+  const { link, sent } = makeLink();
+  link.writeLog('ready');
+  link.writeLog('€'.repeat(5000));
+  expect(sent[0]).toBe('G 0 ready');
+  expect(Buffer.byteLength(sent[1] ?? '')).toBeLessThanOrEqual(4096);
+  expect(sent[1]).toMatch(/^G 0 €+…$/);
+});
+
 describe('a deadline', () => {
   test('[RS-22] is told right after the start and when it changes, and whoever is late has reached the limit of time', async () => {
     const { sent, start, say } = makeLink();

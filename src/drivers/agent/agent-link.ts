@@ -33,6 +33,8 @@ const GREET_AGAIN_MS = 250;
 /** A kill that fails ends the cell. One with somebody's work in it is given more time: it may be very busy. */
 const KILL_MS = 3000;
 const KILL_LASTING_MS = 30_000;
+/** The agent writes a line at once or not at all, which a pipe allows for 4096 bytes. A character has three at most. */
+const LOG_LINE_CHARACTERS = 1300;
 /** What tells one greeting from another. */
 const GREETING_BYTES = 8;
 
@@ -159,6 +161,12 @@ export class AgentLink {
       this.#send('A', 0, left && encodeDeadline(left));
     };
     this.#tellEnd();
+  }
+
+  /** A line for the log that the engine keeps of the cell. */
+  writeLog(line: string): void {
+    const cut = line.length > LOG_LINE_CHARACTERS ? `${line.slice(0, LOG_LINE_CHARACTERS)}…` : line;
+    this.#send('G', 0, encoder.encode(`${cut}\n`));
   }
 
   #toExec(id: number, options: Pick<AgentExecParts, 'alone' | 'terminal' | 'fromByte'>): AgentExec {

@@ -4,6 +4,7 @@ import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
 import { AgentCell, type AgentCellParts } from '../engine/agent-cell.ts';
 import { listen } from './attached-stream.ts';
+import type { Wire } from './wire.ts';
 
 const WORDS_KEPT = 2048;
 const AGAIN_MS = 1000;
@@ -11,6 +12,8 @@ const AGAIN_MS = 1000;
 export interface DockerCellParts extends AgentCellParts {
   /** The streams of the container. */
   readonly stream: Duplex;
+  /** What the agent says, where its stdout is what the engine keeps. */
+  readonly wire?: Wire | undefined;
   readonly limitMemory: Cell['limitMemory'] | undefined;
   /** Asks, of a container that has ended, whether memory ran out; undefined where the agent would have told. */
   readonly wasOutOfMemory: (() => Promise<boolean>) | undefined;
@@ -29,6 +32,7 @@ export interface DockerCellParts extends AgentCellParts {
 export class DockerCell extends AgentCell<Duplex> {
   readonly lasting?: LastingCell;
   readonly limitMemory?: (bytes: number) => Promise<void>;
+  readonly writeLog?: (line: string) => void;
   readonly freezer: Freezer = { freeze: () => this.#freeze(), thaw: () => this.#thaw() };
   readonly #parts: DockerCellParts;
   /** How often somebody has asked for a new connection since the last attempt began. */
@@ -41,7 +45,7 @@ export class DockerCell extends AgentCell<Duplex> {
   constructor(parts: DockerCellParts) {
     super({ ...parts, id: parts.id.slice(0, 12) }, parts.stream);
     this.#parts = parts;
-    const { lasting, limitMemory } = parts;
+    const { lasting, limitMemory, wire } = parts;
     if (limitMemory !== undefined) this.limitMemory = limitMemory;
     if (lasting !== undefined)
       this.lasting = {
@@ -49,14 +53,20 @@ export class DockerCell extends AgentCell<Duplex> {
         resume: (number, fromByte) => this.link.resume(number, fromByte),
         endAfter: (deadline) => this.link.endAfter(deadline),
       };
+    if (wire !== undefined) {
+      wire.onData((bytes) => this.link.receive(bytes));
+      this.writeLog = (line) => this.link.writeLog(line);
+    }
     void this.#listen();
   }
 
   async #listen(): Promise<void> {
+    const { wire } = this.#parts;
     await listen(this.stream, (source, bytes) => {
-      if (source === 'stdout') this.link.receive(bytes);
-      else this.#words = (this.#words + bytes.toString()).slice(-WORDS_KEPT);
+      if (source === 'stderr') this.#words = (this.#words + bytes.toString()).slice(-WORDS_KEPT);
+      else if (wire === undefined) this.link.receive(bytes);
     });
+    await wire?.end();
     if (this.#parts.lasting === undefined) this.#hungUp((await this.#parts.wasOutOfMemory?.()) === true);
     else await this.reconnect();
   }

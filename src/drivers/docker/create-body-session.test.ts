@@ -19,6 +19,7 @@ function bodyOf(changes: Partial<CellSpec> = {}) {
     user: { uid: 1_879_048_193, gid: 1_879_048_194 },
     labels: { 'hotcell.keeper': '0123456789ab' },
     guestVolume: 'hotcell-abc',
+    wire: undefined,
     runtime: undefined,
     isPodman: false,
     ownKernel: false,

@@ -13,6 +13,7 @@ const INPUT: CreateInput = {
   user: { uid: 1_879_048_193, gid: 1_879_048_194 },
   labels: { 'hotcell.owner': 'abc', 'hotcell.process': '{}' },
   guestVolume: 'hotcell-abc',
+  wire: undefined,
   runtime: undefined,
   isPodman: false,
   ownKernel: false,
@@ -104,6 +105,27 @@ describe.each(EVERYWHERE)('walls on %s', (_where, where) => {
 
   test('[CX-19] nothing is logged by the engine', () => {
     expect(hostOf(where).LogConfig).toEqual({ Type: 'none', Config: {} });
+  });
+
+  test('[FL-13] but for lines for people, of which it keeps a bounded number, and the agent speaks elsewhere', () => {
+    const body = bodyOf({ ...where, wire: '/run/hotcell-docker/00ff/wire' });
+    expect(body.Entrypoint).toEqual([
+      'perl',
+      '/opt/hotcell/guest/agent.pl',
+      '--log',
+      '/opt/hotcell/wire/out',
+    ]);
+    expect(body.HostConfig?.LogConfig).toEqual({
+      Type: 'json-file',
+      Config: { 'max-size': '1m', 'max-file': '3' },
+    });
+    expect(body.HostConfig?.Mounts).toContainEqual({
+      Type: 'bind',
+      Source: '/run/hotcell-docker/00ff/wire',
+      Target: '/opt/hotcell/wire',
+      ReadOnly: true,
+      BindOptions: { Propagation: 'rprivate' },
+    });
   });
 
   test('[SC-03] a check of health that the image brings along does not run', () => {

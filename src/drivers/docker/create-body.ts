@@ -4,6 +4,7 @@ import { GUEST_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
 import { toHostname } from '../linux/hostname.ts';
 import { GVISOR_OVERHEAD, NO_OVERHEAD } from '../linux/runtime-overhead.ts';
 import { MASKED_PATHS, MASKED_SYS_PATHS, READ_ONLY_PATHS } from '../linux/masked-paths.ts';
+import { WIRE_FIFO, WIRE_IN_CELL } from './wire.ts';
 
 const MiB = 1024 * 1024;
 /** Semaphores and small buffers of the C library live there. It counts as memory, like /tmp. */
@@ -22,6 +23,8 @@ export interface CreateInput {
   readonly user: CellOwner;
   readonly labels: Readonly<Record<string, string>>;
   readonly guestVolume: string;
+  /** The host's folder with the FIFO of the agent. Then stdout is free for lines that the engine keeps; undefined: it is none. */
+  readonly wire: string | undefined;
   /** Runtime class of the engine; undefined for its default. */
   readonly runtime: string | undefined;
   readonly isPodman: boolean;
@@ -53,7 +56,12 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
     name: input.name,
     Image: input.image,
     Hostname: toHostname(input.name),
-    Entrypoint: ['perl', `${GUEST_IN_CELL}/agent.pl`, ...(spec.lasting === undefined ? [] : ['--lasting'])],
+    Entrypoint: [
+      'perl',
+      `${GUEST_IN_CELL}/agent.pl`,
+      ...(spec.lasting === undefined ? [] : ['--lasting']),
+      ...(input.wire === undefined ? [] : ['--log', `${WIRE_IN_CELL}/${WIRE_FIFO}`]),
+    ],
     Cmd: [],
     User: `${input.user.uid}:${input.user.gid}`,
     WorkingDir: WORKDIR_IN_CELL,
@@ -110,7 +118,7 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
           ReadOnly: true,
           VolumeOptions: { NoCopy: true, Labels: {}, DriverConfig: { Name: 'local', Options: {} } },
         },
-        ...toBinds(spec).map(({ source, target, readOnly }) => ({
+        ...toBinds(input).map(({ source, target, readOnly }) => ({
           Type: 'bind' as const,
           Source: source,
           Target: target,
@@ -118,8 +126,11 @@ export function toCreateBody(input: CreateInput): ContainerCreateOptions {
           BindOptions: { Propagation: 'rprivate' as const },
         })),
       ],
-      // Nobody reads it, and it makes output eight times slower.
-      LogConfig: { Type: 'none', Config: {} },
+      // The output of commands: nobody reads it, and it makes output eight times slower. Lines for people: bounded.
+      LogConfig:
+        input.wire === undefined
+          ? { Type: 'none', Config: {} }
+          : { Type: 'json-file', Config: { 'max-size': '1m', 'max-file': '3' } },
       RestartPolicy: { Name: 'no' },
       ...(input.runtime === undefined ? {} : { Runtime: input.runtime }),
     },
@@ -143,7 +154,7 @@ interface Bind {
   readonly readOnly: boolean;
 }
 
-function toBinds({ workspace, folders = [] }: CellSpec): Bind[] {
+function toBinds({ spec: { workspace, folders = [] }, wire }: CreateInput): Bind[] {
   const folder = workspace?.folder;
   const open = (source: string, target: string): Bind => ({ source, target, readOnly: false });
   return [
@@ -155,6 +166,7 @@ function toBinds({ workspace, folders = [] }: CellSpec): Bind[] {
       target,
       readOnly: writable !== true,
     })),
+    ...(wire === undefined ? [] : [{ source: wire, target: WIRE_IN_CELL, readOnly: true }]),
   ];
 }
 

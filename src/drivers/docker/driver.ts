@@ -32,7 +32,8 @@ import {
 } from './lasting.ts';
 import { probeDocker } from './probe.ts';
 import { isRefusal } from './engine.ts';
-import { closeSite, openSite, toUser, type DockerOptions, type DockerSite } from './site.ts';
+import { closeSite, openSite, toUser, wireDirectory, type DockerOptions, type DockerSite } from './site.ts';
+import { Wire, removeDeadWires } from './wire.ts';
 import { DOCKER } from './kind.ts';
 
 export type { DockerOptions } from './site.ts';
@@ -123,11 +124,14 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   }
 
   protected async start(site: DockerSite, spec: CellSpec, image: string): Promise<DockerCell> {
-    const parts = { image, volume: await this.#guestVolume(site, spec, image) };
+    const volume = await this.#guestVolume(site, spec, image);
+    await using wire = await makeWire(site, spec);
+    const parts = { image, volume, wire };
     const { engine } = site.host;
-    const { container, name } = await this.#make(site, spec, parts);
-    const { id } = container;
+    let id: string | undefined;
     try {
+      const { container, name } = await this.#make(site, spec, parts);
+      id = container.id;
       const stream = await attach(engine, id);
       try {
         await engine.call('start a container', () => container.start());
@@ -137,11 +141,12 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
       }
       const lasting =
         spec.lasting === undefined ? undefined : { marker: randomBytes(MARKER_BYTES), adopted: false };
-      const cell = this.#watch(site, { id, name, spec, stream, image: parts.image }, lasting);
-      if (spec.main === undefined) await cell.ready();
+      const cell = this.#watch(site, { id, name, spec, stream, wire, image }, lasting);
+      if (spec.main === undefined || wire !== undefined) await cell.ready();
       return cell;
     } catch (error) {
-      await this.remove(site, id).catch(() => {});
+      wire?.close();
+      if (id !== undefined) await this.remove(site, id).catch(() => {});
       throw error;
     }
   }
@@ -190,7 +195,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   }
 
   /** Most names have four random digits; with many cells two may meet, and others may have one like it. */
-  async #make(site: DockerSite, spec: CellSpec, parts: { readonly image: string; readonly volume: string }) {
+  async #make(site: DockerSite, spec: CellSpec, parts: BodyParts) {
     const { engine } = site.host;
     for (let attempt = 1; ; attempt++) {
       const name = attempt === 1 ? spec.name : toOtherName(spec.name);
@@ -201,6 +206,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
         user: toUser(site, spec),
         labels: spec.lasting === undefined ? site.labels : toStoreLabels(spec.lasting.store),
         guestVolume: parts.volume,
+        wire: parts.wire?.folder,
         runtime: this.#options.runtime,
         isPodman: site.host.isPodman,
         ownKernel: site.host.ownKernel,
@@ -242,6 +248,7 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   }
 
   async reclaim(): Promise<string[]> {
+    await removeDeadWires(await wireDirectory(this.#options));
     const { host } = await probeDocker(this.#options);
     return host === undefined ? [] : removeOrphans(host.engine);
   }
@@ -254,8 +261,19 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
 
 const toLeftCell = ({ id, since }: LeftCell): LeftCell => ({ id, since });
 
-interface MadeCell extends Pick<DockerCellParts, 'id' | 'name' | 'spec' | 'stream'> {
+interface BodyParts {
   readonly image: string;
+  readonly volume: string;
+  readonly wire: Wire | undefined;
+}
+
+interface MadeCell extends Pick<DockerCellParts, 'id' | 'name' | 'spec' | 'stream' | 'wire'> {
+  readonly image: string;
+}
+
+/** For workers alone: what people want to read of a cell is what its worker does. */
+async function makeWire({ wires }: DockerSite, { kind }: CellSpec): Promise<Wire | undefined> {
+  return kind === 'worker' && wires !== undefined ? Wire.make(wires) : undefined;
 }
 
 function toRecord(id: string, name: string, marker: Uint8Array): string {

@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { release } from 'node:os';
 import * as z from 'zod';
 import type { Fact, Note } from '../../core/driver.ts';
 import { enforcedBy, type Enforcement } from '../../core/enforcement.ts';
@@ -16,6 +17,7 @@ import { unusable, type Probed } from '../probed.ts';
 const Info = z.object({
   OSType: z.string(),
   Architecture: z.string().default(''),
+  KernelVersion: z.string().default(''),
   CgroupDriver: z.string().default(''),
   CgroupVersion: z.string().default('1'),
   Driver: z.string().default(''),
@@ -42,6 +44,8 @@ export interface DockerHost {
   readonly runtime: string;
   /** The runtime brings a kernel of its own. */
   readonly ownKernel: boolean;
+  /** Cells have the kernel of this machine, and not that of a virtual one or of another. */
+  readonly sharesKernel: boolean;
   /** Ids inside are other ids outside, so that any may be used. */
   readonly mapsUsers: boolean;
   /** Podman reads the filter of system calls from a file; Docker takes it as it is. */
@@ -101,6 +105,7 @@ export async function probeDocker(
     runtime,
     ownKernel,
     isPodman,
+    sharesKernel: options.endpoint.local && !ownKernel && info.KernelVersion === release(),
     mapsUsers: has('rootless') || has('userns'),
     seccomp:
       has('seccomp') && !ownKernel ? toSeccompProfile(ARCHITECTURES[info.Architecture] ?? '') : undefined,

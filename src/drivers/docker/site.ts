@@ -33,6 +33,8 @@ export interface DockerSite {
   /** As the engine takes it. */
   readonly seccomp: string | undefined;
   readonly watch: EngineWatch;
+  /** Where wires are made; undefined where a FIFO of this machine does not lead into a cell. */
+  readonly wires: string | undefined;
   /** Makes the volume with the guest files the first time; `image` is any that the engine has. */
   guestVolume(image: string): Promise<string>;
   /** Somebody may have removed it: makes it again the next time. */
@@ -68,6 +70,7 @@ export async function openSite(
     ids: new UnusedIds(),
     seccomp: await layOutSeccomp(host, options),
     watch: new EngineWatch(host.engine, listeners),
+    wires: host.sharesKernel && !host.mapsUsers ? await wireDirectory(options) : undefined,
     volumeName,
     guestVolume: async (image) => {
       making ??= makeGuestVolume(host.engine, { name: volumeName, labels, image, guest });
@@ -96,6 +99,12 @@ async function layOutSeccomp(host: DockerHost, options: DockerOptions): Promise<
   await writeFile(unfinished, text, { flag: 'wx' });
   await rename(unfinished, file);
   return file;
+}
+
+export async function wireDirectory({
+  stateDirectory,
+}: Pick<DockerOptions, 'stateDirectory'>): Promise<string> {
+  return `${stateDirectory ?? (await defaultStateDirectory())}-docker`;
 }
 
 /** Precondition: the site knows of no cells any more. */

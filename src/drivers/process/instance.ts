@@ -33,10 +33,14 @@ export async function defaultStateDirectory(): Promise<string> {
 
 /**
  * Makes the folder of this process. It gets its name only when the owner's record is in it, and has the record in its
- * name until then, so that a crash at any moment leaves a folder that can be judged.
+ * name until then, so that a crash at any moment leaves a folder that can be judged. `searched`: cells come to their things
+ * on this way, and not by a mount that somebody else makes.
  */
-export async function openInstance(stateDirectory: string): Promise<Instance> {
-  await makeStateDirectory(stateDirectory);
+export async function openInstance(
+  stateDirectory: string,
+  { searched }: { readonly searched: boolean } = { searched: true },
+): Promise<Instance> {
+  await makeStateDirectory(stateDirectory, searched);
   const id = randomBytes(6).toString('hex');
   const record = await ownerRecord();
   const unfinished = join(stateDirectory, `${UNFINISHED}${id}-${Buffer.from(record).toString('base64url')}`);
@@ -107,7 +111,7 @@ async function isOwned(directory: string): Promise<boolean> {
 }
 
 /** SECURITY: /dev/shm and /tmp are open to everybody; a folder that somebody else put there must not be used. */
-async function makeStateDirectory(directory: string): Promise<void> {
+async function makeStateDirectory(directory: string, searched = true): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o711 });
   if (!(await isOurFolder(directory))) {
     throw new HotcellError(
@@ -118,6 +122,7 @@ async function makeStateDirectory(directory: string): Promise<void> {
       },
     );
   }
+  if (!searched) return;
   // Only a folder that is ours alone is opened for search; one with other things in it keeps its mode.
   const names = await readdir(directory);
   const isOursAlone = names.every((name) =>

@@ -39,6 +39,8 @@ export class WorkerLog {
   readonly #level: LogLevel;
   readonly #maxBytes: number;
   readonly #now: () => Date;
+  /** Hears of every line that is written. */
+  onLine: ((line: LogLine) => void) | undefined;
 
   constructor(paths: FleetPaths, worker: number, options: Options = {}) {
     this.file = workerLogFile(paths, worker);
@@ -63,6 +65,7 @@ export class WorkerLog {
       ...(fields.data === undefined ? {} : { data: withCuts(fields.data) }),
     };
     appendLine(this.file, line);
+    this.onLine?.(line);
     if (sizeOf(this.file) > this.#maxBytes) this.#rotate();
     return line;
   }

@@ -3,6 +3,7 @@ import { HotcellError, messageOf, toHotcellError } from '../../core/errors.ts';
 import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import { TaskArtifacts } from '../logs/task-artifacts.ts';
+import { toLogText } from '../logs/log-text.ts';
 import type { WorkerLog } from '../logs/worker-log.ts';
 import { workerBranch, workerWorktree, type FleetPaths } from '../names.ts';
 import { backoffMs } from '../run/backoff.ts';
@@ -64,7 +65,9 @@ export class Worker {
         this.#lost = undefined;
         this.#watch(this.#place);
         board.setAlive(worker, true);
-        const { id, name } = this.#place.cell;
+        const { cell } = this.#place;
+        const { id, name } = cell;
+        log.onLine = (line) => cell.writeLog?.(toLogText(line));
         const ready = {
           status: 'ready' as const,
           ready_at: new Date().toISOString(),
