@@ -85,6 +85,11 @@ describeWays(['oci', 'plain'], (way) => {
     expect(status.levels_agent['1']?.cost_usd).toBe(status.agent.cost_usd);
     const logs = await fleet.command('logs', '--task', 'B');
     expect(logs.stdout).toMatch(/tool=Bash about=echo one[^]*tool=Bash about=echo two/);
+    // While it works, and at its end: a price is known only then.
+    const log = (await fleet.command('logs', '--task', 'A')).stdout;
+    expect(log).toMatch(
+      /A execute agent working [^\n]*turns=1\b[^]*agent ended exit_code=0 [^\n]*turns=2\b[^\n]*cost_usd=0\.\d/,
+    );
 
     // It does not go on by itself, and does with a larger bound.
     fleet.configure({ agent: { max_turns: 100 } });

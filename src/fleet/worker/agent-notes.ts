@@ -8,6 +8,8 @@ import type { AgentEvent } from './claude-events.ts';
 
 /** The state is written durably each time. */
 const STATE_EVERY_MS = 2000;
+/** A line of the log. */
+const FIGURES_EVERY_MS = 15_000;
 /** Of one attempt. An agent that says more than that is not read by anybody. */
 const MOST_LINES = 5000;
 const LONGEST_TEXT = 500;
@@ -28,6 +30,7 @@ export class AgentNotes {
   readonly #parts: NotesParts;
   #lines = 0;
   #notedAt = Number.NEGATIVE_INFINITY;
+  #figuresAt = Number.NEGATIVE_INFINITY;
   #activity: string | null = null;
 
   constructor(parts: NotesParts) {
@@ -36,6 +39,7 @@ export class AgentNotes {
 
   take(event: AgentEvent, figures: AgentFigures): void {
     this.#tell(event);
+    if (event.kind === 'tokens') this.#tellFigures(figures);
     if (event.kind === 'tool') this.#activity = describeTool(event);
     if (performance.now() - this.#notedAt < STATE_EVERY_MS) return;
     this.#notedAt = performance.now();
@@ -51,6 +55,19 @@ export class AgentNotes {
   #note(figures: AgentFigures): void {
     const { board, worker, task, spent = NO_FIGURES } = this.#parts;
     board.noteAgent(worker, task, { figures: addFigures(spent, figures), activity: this.#activity });
+  }
+
+  #tellFigures(figures: AgentFigures): void {
+    if (performance.now() - this.#figuresAt < FIGURES_EVERY_MS) return;
+    this.#figuresAt = performance.now();
+    const { log, task, spent = NO_FIGURES } = this.#parts;
+    const sum = addFigures(spent, figures);
+    log.info('agent working', {
+      task_id: task,
+      phase: 'execute',
+      event: 'agent_figures',
+      data: { ...sum },
+    });
   }
 
   #tell(event: AgentEvent): void {

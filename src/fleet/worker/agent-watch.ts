@@ -82,7 +82,7 @@ export class AgentWatch {
     const events = line.startsWith('{') ? readClaudeLine(line) : this.#takeForeign(line);
     for (const event of events) {
       this.#note(event);
-      const text = toText(event);
+      const text = toText(event, this.figures);
       if (text !== '') this.#listener.onOutput(Buffer.from(`${text}\n`));
       this.#listener.onEvent?.(event, this.figures);
     }
@@ -113,7 +113,7 @@ export class AgentWatch {
   }
 }
 
-function toText(event: AgentEvent): string {
+function toText(event: AgentEvent, figures: AgentFigures): string {
   switch (event.kind) {
     case 'text':
       return event.text;
@@ -122,7 +122,7 @@ function toText(event: AgentEvent): string {
     case 'retry':
       return `! ${event.text}`;
     case 'result':
-      return `[${describeFigures(event)}]`;
+      return `[${describeFigures(figures)}]`;
     case 'begun':
     case 'tokens':
       return '';
@@ -133,6 +133,13 @@ export function describeTool({ name, about }: Extract<AgentEvent, { kind: 'tool'
   return about === '' ? name : `${name}: ${about}`;
 }
 
-function describeFigures({ turns, tokens, costUsd }: Extract<AgentEvent, { kind: 'result' }>): string {
-  return `${turns} turns, ${tokens.input} tokens in, ${tokens.output} out, $${costUsd.toFixed(4)}`;
+/** A price is known only of calls that came to their end. */
+export function describeFigures({
+  turns,
+  input_tokens: input,
+  output_tokens: output,
+  cost_usd: cost,
+}: AgentFigures) {
+  const tokens = `${turns === 1 ? '1 turn' : `${turns} turns`}, ${input} tokens in, ${output} out`;
+  return cost === 0 ? tokens : `${tokens}, $${cost.toFixed(4)}`;
 }
