@@ -213,7 +213,7 @@ async function listStateFiles(
 ): Promise<string[]> {
   const { feature } = paths;
   const own = new Set(
-    ['.json', '.lock', '.orchestrator.json', '.orchestrator.lock', '-events.jsonl']
+    ['.json', '.lock', '.orchestrator.json', '.orchestrator.lock', '-events.jsonl', '-planning.json']
       .flatMap((suffix) => [
         suffix,
         `${suffix}.tmp`,

@@ -18,7 +18,7 @@ const TASK_STATUSES = [
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 /** What calls of the agent have cost, all together. */
-const AgentFigures = z.looseObject({
+export const AgentFigures = z.looseObject({
   turns: z.number().default(0),
   tool_calls: z.number().default(0),
   input_tokens: z.number().default(0),
@@ -160,6 +160,8 @@ export const FleetState = z.looseObject({
   target_branch: z.string().nullish(),
   /** Of the graph that this run began with, relative to the repository. */
   task_graph: z.string().nullish(),
+  /** What it has cost to plan and design the feature. */
+  planning: AgentFigures.optional(),
   /** Dependencies that could not be installed: why, by command. */
   setup_problems: z.record(z.string(), z.string()).optional(),
   finished_at: Time.nullish(),

@@ -41,6 +41,8 @@ export function fleetPaths(root: string, feature: string) {
     orchestrator: ofState('.orchestrator.json'),
     /** One line for every event, for programs that follow along. */
     events: ofState('-events.jsonl'),
+    /** What it has cost to plan and design it. */
+    planning: ofState('-planning.json'),
     workerLogs: join(home, 'logs/workers'),
     /** What the tasks of this feature leave: other features may have tasks with the same ids. */
     featureLogs: join(home, 'logs/features', feature),

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { AgentFleet, API_KEY, expectDone } from './agent-fleet.ts';
@@ -31,6 +31,13 @@ const GRAPH = {
   ],
 };
 
+type Figures = Readonly<Record<'turns' | 'input_tokens' | 'cost_usd', number>>;
+interface Costs {
+  readonly agent: Figures;
+  readonly planning_agent: Figures;
+  readonly tasks: Readonly<Record<string, { readonly agent?: Figures }>>;
+}
+
 describeWays(['oci', 'docker', 'plain'], (way) => {
   test('[FL-01, FL-03, FL-15, FL-17] from an idea to the branch of the user', async () => {
     // In cells with everything that the agent does by itself: the gate keeps it from leaving this machine.
@@ -57,6 +64,17 @@ describeWays(['oci', 'docker', 'plain'], (way) => {
     expect(JSON.parse(textOf('.gsd/specs/greet/task-graph.json'))).toMatchObject(GRAPH);
     expectDone(await fleet.run());
     const { stdout } = await fleet.command('status', '--json');
+    const { agent, planning_agent: planning, tasks } = JSON.parse(stdout) as Costs;
+    expect(planning.turns).toBe(3);
+    const works = ['GREET-1', 'GREET-2'].map((id) => tasks[id]?.agent);
+    for (const part of ['turns', 'input_tokens', 'cost_usd'] as const) {
+      expect(planning[part]).toBeGreaterThan(0);
+      expect(agent[part]).toBeCloseTo(
+        [planning, ...works].reduce((sum, one) => sum + (one?.[part] ?? 0), 0),
+        6,
+      );
+    }
+    expect(repository.readState('greet').planning).toEqual(planning);
     expect(JSON.parse(stdout)).toMatchObject({
       run_state: 'complete',
       tasks: { 'GREET-1': { status: 'complete', retry_count: 0 }, 'GREET-2': { status: 'complete' } },
@@ -67,7 +85,9 @@ describeWays(['oci', 'docker', 'plain'], (way) => {
     expect(repository.git('show', 'main:greeting.txt')).toBe('Hello\n');
     expectDone(await fleet.command('cleanup', '--yes'));
     expect(repository.git('for-each-ref', '--format=%(refname)').trim()).toBe('refs/heads/main');
-    expect(existsSync(join(repository.root, '.mahabharatha/state/greet.json'))).toBe(false);
+    expect(readdirSync(join(repository.root, '.mahabharatha/state'))).toEqual(
+      expect.not.arrayContaining([expect.stringMatching(/^greet/)]),
+    );
 
     expect(api.requests.map(({ conversation, messages }) => `${conversation} ${messages}`)).toEqual([
       'plan 2', 'plan 4', 'design 2', 'GREET-1 2', 'GREET-1 4', 'GREET-2 2', 'GREET-2 4', 'GREET-2 6',

@@ -25,7 +25,8 @@ export function renderHead(view: StatusView, paint: Paints): string[] {
     ...(view.elapsedMs === undefined ? [] : [`${toDurationText(view.elapsedMs)} in all`]),
     ...(view.remainingMs === undefined ? [] : [`about ${toDurationText(view.remainingMs)} left`]),
   ];
-  const costs = view.agent === undefined ? [] : [toCostText(view.agent)];
+  const planning = view.planning === undefined ? '' : ` (${toPrice(view.planning)} for planning)`;
+  const costs = view.agent === undefined ? [] : [`${toCostText(view.agent)}${planning}`];
   const facts = [
     paint[RUN_COLOURS[view.runState]](view.runState),
     ...(view.mode === undefined ? [] : [`mode ${oneLine(view.mode)}`]),

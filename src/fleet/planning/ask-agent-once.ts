@@ -15,6 +15,7 @@ import { SealedGit } from '../git/sealed-git.ts';
 import { hideFolder } from '../git/worktrees.ts';
 import { fleetPaths } from '../names.ts';
 import { readFleetConfig } from '../read-fleet-config.ts';
+import { notePlanning } from '../state/planning-figures.ts';
 import { toFleetWish, type AskedSite, type FleetHooks } from '../run/run-fleet.ts';
 import { AgentRun } from '../worker/agent-run.ts';
 import { describeTool } from '../worker/agent-watch.ts';
@@ -94,7 +95,7 @@ export async function askAgentOnce(
       if (warning !== undefined) hooks.onNote(warning);
     };
     const agent = new AgentRun({ paths, config, site, readCredentials });
-    const { code, answer, words, stderr, problem } = await agent.ask({
+    const { code, answer, words, stderr, problem, figures } = await agent.ask({
       place,
       prompt,
       variables: { MAHABHARATHA_FEATURE: feature },
@@ -110,6 +111,7 @@ export async function askAgentOnce(
         },
       },
     });
+    if (figures !== undefined) notePlanning(paths, figures);
     if (problem === 'signed-out')
       throw new HotcellError('AGENT_SIGNED_OUT', `the agent could not sign in: ${words}`);
     return { code, stdout: answer, stderr };

@@ -3,6 +3,7 @@ import { HotcellError } from '../../core/errors.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { FleetState } from '../fleet-state.ts';
 import { beginLeading } from '../state/led-time.ts';
+import { readPlanning } from '../state/planning-figures.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import { WORKTREE_BOUND } from '../worker/disk-watch.ts';
@@ -46,6 +47,7 @@ export async function beginState(begin: Begin): Promise<FleetState> {
         stop_requested: false,
       });
     Object.assign(state, { paused: false, error: null, finished_at: null, ...toModeFields(begin) });
+    Object.assign(state, toPlanningFields(begin));
     state.asked_workers = begin.askedWorkers ?? null;
     // A state that another program began knows no base.
     if (fresh !== undefined)
@@ -79,6 +81,7 @@ async function toFirstState({
     paused: false,
     error: null,
     ...toModeFields({ site, config }),
+    ...toPlanningFields({ paths }),
     base_commit: base,
     target_branch: branch.trim() === '' ? null : branch.trim(),
     task_graph: relative(git.root, graphPath),
@@ -100,6 +103,11 @@ function toModeFields({ site, config }: Pick<Begin, 'site' | 'config'>): Partial
     worktree_bytes: config.resources.worktree_disk,
     worktree_bound: WORKTREE_BOUND,
   };
+}
+
+function toPlanningFields({ paths }: Pick<Begin, 'paths'>): Partial<FleetState> {
+  const planning = readPlanning(paths);
+  return planning === undefined ? {} : { planning: { ...planning } };
 }
 
 /** Also what was added to the graph since. */

@@ -29,6 +29,7 @@ export function toStatusJson(state: FleetState, view: StatusView): Record<string
         : { pid: orchestrator.pid, started_at: orchestrator.started_at, host: orchestrator.host ?? null },
     progress: view.progress,
     agent: view.agent ?? null,
+    planning_agent: view.planning ?? null,
     levels_agent: Object.fromEntries(view.levels.map(({ level, agent }) => [level, agent ?? null])),
     elapsed_ms: view.elapsedMs ?? null,
     estimated_remaining_ms: view.remainingMs ?? null,

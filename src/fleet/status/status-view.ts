@@ -42,7 +42,9 @@ export function toStatusView(seen: Seen) {
     orchestrator,
     currentLevel: state.current_level,
     progress,
-    agent: sumFigures(tasks),
+    /** Of tasks, and of planning them. */
+    agent: sumFigures([...tasks, { agent: state.planning }]),
+    planning: state.planning,
     /** Without the pauses between runs. */
     elapsedMs: ledMs(state, orchestrator, now),
     remainingMs:
