@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'rolldown';
@@ -12,7 +12,10 @@ export default function bundleCommand(): Promise<void> {
   return (home.hotcellTestCommand ??= bundle());
 }
 
-async function bundle(): Promise<void> {
+/** A soak or another run in the same checkout may have begun before, and still starts what it has found here. */
+const USED_MS = 24 * 60 * 60_000;
+
+export async function bundle(folder = COMMAND_FOLDER): Promise<void> {
   const { output } = await build({
     input: SOURCE,
     platform: 'node',
@@ -20,24 +23,27 @@ async function bundle(): Promise<void> {
     external: [/^dockerode/, /^oxc-parser/],
     plugins: [{ name: 'places', transform: (code, id) => keepPlace(code, id) }],
     // By these names Node knows what they are, and need not try.
-    output: { dir: COMMAND_FOLDER, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },
+    output: { entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' },
     logLevel: 'warn',
     write: false,
   });
-  mkdirSync(COMMAND_FOLDER, { recursive: true });
-  for (const made of output) lay(made.fileName, made.type === 'chunk' ? made.code : made.source);
-  const made = new Set(output.map(({ fileName }) => fileName));
-  for (const name of readdirSync(COMMAND_FOLDER))
-    if (name.endsWith('.mjs') && !made.has(name)) rmSync(join(COMMAND_FOLDER, name));
+  mkdirSync(folder, { recursive: true });
+  // What others import comes before those who import it.
+  const chunks = output.filter((one) => one.type === 'chunk').toSorted((a, b) => +a.isEntry - +b.isEntry);
+  for (const { fileName, code } of chunks) put(join(folder, fileName), code);
+  const made = new Set(chunks.map(({ fileName }) => fileName));
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    const { mtimeMs = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {};
+    if (!made.has(name) && mtimeMs < Date.now() - USED_MS) rmSync(path, { recursive: true, force: true });
+  }
 }
 
-/** Another process, such as a soak that a test drives, bundles the same while a command is just being loaded from there. */
-function lay(name: string, content: string | Uint8Array): void {
-  const path = join(COMMAND_FOLDER, name);
-  if (existsSync(path) && readFileSync(path).equals(Buffer.from(content))) return;
-  const unfinished = `${path}.${process.pid}`;
-  writeFileSync(unfinished, content);
-  renameSync(unfinished, path);
+/** In one step, because somebody may start it at this moment: a file is there as a whole, or as it was. */
+function put(path: string, code: string): void {
+  const fresh = `${path}.${process.pid}.new`;
+  writeFileSync(fresh, code);
+  renameSync(fresh, path);
 }
 
 /** A module finds the files beside it where they are, and not beside the bundle. */
