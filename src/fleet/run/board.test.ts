@@ -123,6 +123,8 @@ describe('board', () => {
   test('[FL-03] what an agent says in place of done stays with its task until that is done', () => {
     board.changeWorker(0, { status: 'running' });
     board.claim(1, 0);
+    board.willTake('A', { commit: 'c0ffee', files: ['x'], foreign: [] }, 'half of it');
+    expect(task('A')).toMatchObject({ commit: 'c0ffee', exit_code: 2, said: 'half of it' });
     board.pause('A', 0, { commit: 'c0ffee', reason: 'half of it' });
     expect(task('A')).toMatchObject({
       status: 'paused',

@@ -145,11 +145,15 @@ export class Board {
     this.#changeTask(id, { status: 'verifying' }, 'verification_started');
   }
 
-  /** Before the branch has it, so that whatever happens in between is seen afterwards: `findTaken`. */
-  willTake(id: string, taken: Committed, exitCode: 0 | 2): void {
+  /**
+   * Before the branch has it, so that whatever happens in between is seen afterwards: `findTaken`. `pausedFor` is what the
+   * agent said if it wants to be called again.
+   */
+  willTake(id: string, taken: Committed, pausedFor?: string): void {
+    const end = pausedFor === undefined ? { exit_code: 0 } : { exit_code: 2, said: pausedFor };
     this.#change((state) => {
       const task = state.tasks[id];
-      if (task !== undefined) Object.assign(task, toCommitFields(taken), { exit_code: exitCode });
+      if (task !== undefined) Object.assign(task, toCommitFields(taken), end);
     });
   }
 

@@ -22,3 +22,23 @@ test('[FL-15, FL-06] what is committed is done, and took no longer than somebody
     B: { status: 'verifying' },
   });
 });
+
+test('[FL-15, FL-03] of a task that goes on its commit is kept, with what its agent said', async () => {
+  await using repository = new PreparedFleet();
+  const git = await HostGit.open(repository.root, process.env);
+  const commit = repository.branch(workerBranch('shop', 0), 'HEAD', 'a');
+  const A = {
+    status: 'in_progress',
+    level: 1,
+    worker_id: 0,
+    commit,
+    exit_code: 2,
+    said: 'the other half',
+  };
+  const store = repository.state({ tasks: { A } });
+  const changes = await findAllTaken(git, store.require());
+  store.update((state) => changes.forEach((change) => change(state, '2026-01-01T00:00:00Z')));
+  expect(store.read()?.tasks).toMatchObject({
+    A: { status: 'paused', said: 'the other half', wip: { commit, worker_id: 0 } },
+  });
+});

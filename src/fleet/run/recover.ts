@@ -42,6 +42,7 @@ export async function findTaken(
     exit_code: code,
     changed_files: files,
     foreign_files: foreign,
+    said,
   } = task ?? {};
   if (status === undefined || !ACTIVE.has(status) || !commit) return undefined;
   if (worker === null || worker === undefined) return undefined;
@@ -50,7 +51,7 @@ export async function findTaken(
   const home = (await findCommit(git, accepted)) === undefined ? workerBranch(feature, worker) : accepted;
   if (!(await isAncestor(git, commit, home))) return undefined;
   return (state, time) => {
-    if (code === 2) return pauseTask(state, id, { commit, worker, time });
+    if (code === 2) return pauseTask(state, id, { commit, reason: said ?? null, worker, time });
     completeTask(state, id, {
       commit,
       files: files ?? [],

@@ -44,7 +44,7 @@ export function completeTask(state: FleetState, id: string, done: Done & By): vo
 export function pauseTask(
   state: FleetState,
   id: string,
-  { commit, reason, worker, time }: By & { readonly commit: string; readonly reason?: string },
+  { commit, reason, worker, time }: By & { readonly commit: string; readonly reason: string | null },
 ): void {
   const before = state.tasks[id];
   state.tasks[id] = {
@@ -55,7 +55,7 @@ export function pauseTask(
     exit_code: 2,
     commit,
     wip: { commit, worker_id: worker },
-    said: reason ?? null,
+    said: reason,
     updated_at: time,
   };
   appendEvent(state, 'worker_checkpoint', { task_id: id, worker_id: worker, commit });

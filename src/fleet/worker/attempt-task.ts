@@ -230,7 +230,7 @@ async function commit(attempt: Attempt): Promise<AttemptResult> {
       );
     done = { commit: to, files, foreign };
     // The branch is about to get it.
-    attempt.board.willTake(task.id, done, 0);
+    attempt.board.willTake(task.id, done);
   });
   // The branch has it: nothing from here on can make the task fail.
   artifacts.record(
@@ -263,7 +263,7 @@ async function checkpoint({ place, task, board }: Attempt, reason: string): Prom
   if (!moved)
     return { kind: 'failed', code: 2, error: 'the agent asked to be called again, and had done nothing' };
   const { commit: to } = await place.git.takeCommits(place.runGit, ({ commit: taken, files }) =>
-    board.willTake(task.id, { commit: taken, files, foreign: [] }, 2),
+    board.willTake(task.id, { commit: taken, files, foreign: [] }, reason),
   );
   return { kind: 'checkpoint', commit: to, reason };
 }
