@@ -1,4 +1,4 @@
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { engineApi, whyNoEngine } from '../support/docker-engine.ts';
@@ -8,6 +8,7 @@ import { processesOf, untilNothingIsLeft } from '../support/fleet-remains.ts';
 import { FleetRepository, toTask } from '../support/fleet-repository.ts';
 import { WAYS, startFleet, whyNoOci, type WayName } from '../support/fleet-ways.ts';
 import { useWorkerImage } from '../support/fleet-worker-image.ts';
+import { KILL_CELL, cgroupPidsOf } from '../support/kill-cell.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { countMarked, makeMarker } from '../support/live-server.ts';
 import { testThatNeeds } from '../support/needs.ts';
@@ -42,21 +43,10 @@ function freeze(pid: number): void {
   else writeFileSync(join('/sys/fs/cgroup', /^0::(.*)$/m.exec(text)?.[1] ?? '', 'cgroup.freeze'), '1');
 }
 
-function cgroupPidsOf(id: string): number[] {
-  return globSync(`/sys/fs/cgroup/{,*/}hotcell/*/${id}{,/**}/cgroup.procs`).flatMap((file) =>
-    readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number),
-  );
-}
-
 /** As root of the host can do it, at any time. */
 const KILL: Readonly<Record<WayName, (repository: FleetRepository, id: string) => Promise<unknown>>> = {
-  docker: (repository, id) => engineApi().call('POST', `/containers/${cellOf(repository, id)}/kill`),
-  oci: (repository, id) => {
-    const init = [...new Set(cgroupPidsOf(cellOf(repository, id)))].find((pid) =>
-      /^NSpid:\t\d+\t1$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')),
-    );
-    return Promise.resolve(process.kill(init ?? Number.NaN, 'SIGKILL'));
-  },
+  docker: (repository, id) => KILL_CELL.docker(cellOf(repository, id)),
+  oci: (repository, id) => KILL_CELL.oci(cellOf(repository, id)),
   // There is no cell: what can be lost is the agent.
   subprocess: (repository, id) => {
     const place = `worker-${repository.task(id)?.worker_id} `;

@@ -9,6 +9,7 @@ import { howOften } from '../support/endurance.ts';
 import { FleetCommand, OCI } from '../support/fleet-command.ts';
 import { untilNothingIsLeft } from '../support/fleet-remains.ts';
 import { FleetRepository, toTask } from '../support/fleet-repository.ts';
+import { isInit } from '../support/kill-cell.ts';
 import { findTraces, waitFor } from '../support/leftovers.ts';
 import { countMarked, expectServes, makeMarker, settle, startServer } from '../support/live-server.ts';
 import { testThatNeeds } from '../support/needs.ts';
@@ -20,13 +21,6 @@ import { OCI_FRESH, OCI_SHARED } from '../support/served-by.ts';
 const rootlessTest = testThatNeeds(whyNoNobody());
 const WEAKER = { HOTCELL_WEAKER: PROMISES.join(',') };
 
-const isInit = ({ pid }: SeenProcess): boolean => {
-  try {
-    return /^NSpid:\t\d+\t1$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-};
 const isRuntime = ({ words }: SeenProcess): boolean => /^\S*crun .* run /.test(words);
 
 /** Whoever has been started, also by somebody who has ended since. */

@@ -29,6 +29,7 @@ function report() {
     dropped: process.env.NOT_FOR_WORKERS,
     goesOn: prompt.includes('An earlier attempt was put aside'),
     lastError: /^## The last attempt failed\n(.*)$/m.exec(prompt)?.[1],
+    said: /^## What you said last\n(.*)$/m.exec(prompt)?.[1],
   };
 }
 
@@ -73,10 +74,10 @@ const STEPS = {
     process.stdout.write(`failed on purpose, attempt ${attempt}\n`);
     process.exit(1);
   },
-  /** Once per task: the second call goes on. */
-  checkpoint: () => {
-    if (existsSync(`marks/${id}`)) return;
-    announce();
+  /** Until what there was then is kept: the next call goes on. */
+  checkpoint: (words = '') => {
+    if (report().goesOn) return;
+    process.stdout.write(words);
     process.exit(2);
   },
   /** With a process that has left the group, and that nobody waits for. */

@@ -50,10 +50,13 @@ function listFiles(root: string, folder: string): string[] {
     });
 }
 
+/** A process that has led a fleet. */
+type Leader = Pick<FleetCommand, 'pid' | 'instances'>;
+
 /** What is left on the host and in the engine of a command that has ended, in words; empty when nothing is. */
 export async function describeFleet(
   repository: FleetRepository,
-  commands: readonly FleetCommand[],
+  commands: readonly Leader[],
   engine: 'docker' | 'none' = 'none',
 ): Promise<string[]> {
   const instances = commands.flatMap((command) => [...command.instances]);
@@ -101,7 +104,7 @@ function mountsOf({ root }: FleetRepository): string[] {
 /** For what ends by itself, but not at once: cells of an orchestrator that was killed. */
 export async function untilNothingIsLeft(
   repository: FleetRepository,
-  commands: readonly FleetCommand[],
+  commands: readonly Leader[],
   engine: 'docker' | 'none' = 'none',
 ): Promise<void> {
   let left: string[] = [];

@@ -74,6 +74,7 @@ export interface AgentReport {
   readonly dropped?: string;
   readonly goesOn: boolean;
   readonly lastError?: string;
+  readonly said?: string;
 }
 
 /** A git repository with a task graph and a scripted agent, and a state directory of its own for its cells. */
@@ -196,6 +197,13 @@ export class FleetRepository implements Disposable {
     const text = this.git('log', '--all', '--no-merges', '--format=%(trailers:key=Task-ID,valueonly=true)');
     for (const id of text.split('\n').filter((line) => line !== '')) counts[id] = (counts[id] ?? 0) + 1;
     return counts;
+  }
+
+  /** Of each commit of the feature branch its task: what was put aside on the way is not there, and merges are of no task. */
+  committed(): string[] {
+    const format = '--format=%(trailers:key=Task-ID,valueonly=true,separator=)';
+    const text = this.git('log', '--no-merges', format, this.branch('staging'), '--not', 'main');
+    return text.split('\n').filter(Boolean).toSorted();
   }
 
   /** Commits that the state names and to which no branch leads: must be none. */
