@@ -46,6 +46,7 @@ function announce() {
 
 const STEPS = {
   write: (path, text) => write(path, text ?? `${JSON.stringify(report(), undefined, 1)}\n`),
+  work: (ms) => sleep(ms),
   append: (path, text) => appendFileSync(path, text),
   wait: async (mark) => {
     announce();

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findProgram } from './find-program.ts';
 import type { FleetRepository } from './fleet-repository.ts';
@@ -27,7 +27,8 @@ export function setGitTrap(repository: FleetRepository, { words, when, skip = 0 
   const folder = repository.beside('trap');
   const sprung = join(folder, 'sprung');
   const seen = join(folder, 'seen');
-  mkdirSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
   const script = [
     '#!/bin/bash',
     `if [[ "$*" == *${JSON.stringify(words)}* && ! -e ${sprung} ]]; then`,

@@ -27,8 +27,9 @@ export function startFleet(
   repository: FleetRepository,
   way: WayName,
   [command = '', ...args]: readonly string[],
+  env: Readonly<Record<string, string>> = {},
 ): FleetCommand {
   return FleetCommand.start(repository, [command, ...WAYS[way].args, '--workers', '2', ...args], {
-    env: envOf(way),
+    env: { ...envOf(way), ...env },
   });
 }
