@@ -25,7 +25,11 @@ export interface Source {
 /** Compares what the server tells with what it has acknowledged; empty when all is there. The ledger says afterwards what is. */
 export async function checkLedger(ledger: Ledger, source: Source): Promise<string[]> {
   const listed = await source.list();
-  const wrong = [...(await checkEnds(ledger, source, listed)), ...adoptUnanswered(ledger, listed)];
+  const wrong = [
+    ...(await checkEnds(ledger, source, listed)),
+    ...adoptUnanswered(ledger, listed),
+    ...checkCommits(ledger),
+  ];
   for (const entry of ledger.entries()) {
     const kept = listed.some(({ id }) => id === entry.id);
     const now = kept ? entry : await replaceLost(ledger, source, entry);
@@ -79,6 +83,13 @@ function adoptUnanswered(ledger: Ledger, listed: readonly ListedSession[]): stri
   }
   ledger.forgetAsked();
   return wrong;
+}
+
+/** Whoever was killed when: nothing is lost, and nothing is done twice. */
+function checkCommits({ commits }: Ledger): string[] {
+  const wrong = [...commits].filter(([, count]) => count !== 1);
+  commits.clear();
+  return wrong.map(([task, count]) => `${task} was committed ${count} times`);
 }
 
 /** A cell that was killed ends its session, but not the files. */

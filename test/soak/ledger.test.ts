@@ -117,3 +117,14 @@ test('of a cell that was killed the files are left, and no more sessions are los
   expect(await checkLedger(ledger, source)).toEqual([expect.stringContaining('session s2 of lane 1')]);
   expect([...ledger.sessions.keys()]).toEqual(['s1-again']);
 });
+
+test('[FL-15] a task of a fleet that was committed twice, or never', async () => {
+  const { ledger, source } = prepare();
+  ledger.addFleet('f', ['A', 'B', 'C'], ['A', 'B', 'B']);
+  expect(await checkLedger(ledger, source)).toEqual([
+    'task B of fleet f was committed 2 times',
+    'task C of fleet f was committed 0 times',
+  ]);
+  ledger.addFleet('g', ['A'], ['A']);
+  expect(await checkLedger(ledger, source)).toEqual([]);
+});

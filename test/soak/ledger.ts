@@ -32,6 +32,8 @@ const REMEMBERED_COMMANDS = 12;
 export class Ledger {
   readonly sessions = new Map<string, SessionEntry>();
   readonly deleted = new Set<string>();
+  /** How often each task of the fleets since the last check was committed. */
+  readonly commits = new Map<string, number>();
   /** Sessions that were asked for without an answer: they may be there, by the name of their project. */
   readonly #asked = new Map<string, number>();
   /** So many sessions may be over without our asking, because their cells were killed. */
@@ -118,6 +120,13 @@ export class Ledger {
     this.noteAnswer();
     this.sessions.delete(entry.id);
     this.deleted.add(entry.id);
+  }
+
+  /** One that came to its end: its tasks, and of each commit the task. */
+  addFleet(fleet: string, tasks: readonly string[], committed: readonly string[]): void {
+    this.noteAnswer();
+    for (const task of tasks)
+      this.commits.set(`task ${task} of fleet ${fleet}`, committed.filter((id) => id === task).length);
   }
 
   allowLosses(count: number): void {

@@ -27,7 +27,7 @@ export const fleet: Perform = async (world) => {
   for (const id of TASKS) assert.equal(repository.report(id).task, id);
   assert.equal(repository.git('fsck', '--no-dangling'), '');
   await untilNothingIsLeft(repository, commands, world.way.driver === 'docker' ? 'docker' : 'none');
-  world.ledger.noteAnswer();
+  world.ledger.addFleet(repository.root, TASKS, repository.committed());
 };
 
 async function run(
