@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { parse, stringify } from 'yaml';
 import type { TaskState } from '../../src/fleet/fleet-state.ts';
 import { FleetCommand, type FleetEnd } from '../support/fleet-command.ts';
+import { setGitTrap, type GitMoment, type GitTrap } from '../support/fleet-git-trap.ts';
 import { describeFleet } from '../support/fleet-remains.ts';
 import { FleetRepository, type TestTask } from '../support/fleet-repository.ts';
 import type { AgentWay, CommandSetup } from './agent-ways.ts';
@@ -40,6 +41,7 @@ export class AgentFleet implements AsyncDisposable {
   readonly #setup: CommandSetup;
   readonly #env: AgentFleetOptions['env'];
   readonly #commands: FleetCommand[] = [];
+  #trap: GitTrap | undefined;
 
   private constructor(
     way: AgentWay,
@@ -74,9 +76,15 @@ export class AgentFleet implements AsyncDisposable {
     writeFileSync(file, stringify(config));
   }
 
+  /** The next command that works is killed by it, at this moment. */
+  trapGit(moment: GitMoment): GitTrap {
+    return (this.#trap = setGitTrap(this.repository, moment));
+  }
+
   /** `mahabharatha …`; `inPlace` for commands that run agents. */
   start(...args: readonly string[]): FleetCommand {
     const { env, program } = this.#setup;
+    const path = env['PATH'] ?? process.env['PATH'] ?? '';
     const all: Record<string, string | undefined> = {
       ANTHROPIC_API_KEY: API_KEY,
       ANTHROPIC_BASE_URL: this.api.url,
@@ -84,6 +92,7 @@ export class AgentFleet implements AsyncDisposable {
       // It takes a second, and would leave this machine where there are no walls.
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       ...env,
+      ...(this.#trap === undefined ? {} : { PATH: `${this.#trap.folder}:${path}` }),
       ...this.#env,
     };
     const set = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined);

@@ -3,18 +3,19 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, inject } from 'vitest';
+import { PROMISES } from '../../src/core/enforcement.ts';
 import { AGENT_PROGRAM } from '../../src/fleet/agent/agent-package.ts';
 import { findProgram } from '../../src/drivers/process/find-program.ts';
 import { whyNoCertificates } from '../support/certificates.ts';
 import type { FleetRepository } from '../support/fleet-repository.ts';
 import { WAYS as FLEET_WAYS, envOf, type WayName } from '../support/fleet-ways.ts';
 import { describeThatNeeds, isRoot } from '../support/needs.ts';
+import { NOBODY, whyNoNobody } from '../support/nobody.ts';
 import { isMeant } from '../support/served-by.ts';
 import { useAgentImage } from './agent-image.ts';
 import { MessagesApi } from './messages-api.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
-const NOBODY = 65_534;
 
 /** How the command is started in a repository, and where its agents are. */
 export interface CommandSetup {
@@ -50,19 +51,27 @@ function toCellWay(name: 'oci' | 'docker', prepare: AgentWay['prepare']): AgentW
     missing: inject('whyNoAgent') ?? missing ?? whyNoCertificates(),
     startApi: () => MessagesApi.forCells(),
     prepare,
-    furnish: (repository, api) => {
-      const data = join(repository.home, '.bun-runner-mcp');
-      mkdirSync(data);
-      symlinkSync(join(agentFolder(), '../..'), join(data, 'agents'));
-      return {
-        env: {
-          ...envOf(name),
-          HOTCELL_SESSIONS_EGRESS_PERMIT: PRIVATE,
-          ...(api.caFile === undefined ? {} : { SSL_CERT_FILE: api.caFile }),
-        },
-        config: { network: { allow: [api.host] } },
-      };
+    furnish: (repository, api) => furnishCells(name, repository, api, CHECKOUT),
+  };
+}
+
+/** With the agent that `fleet build` has installed for the user, as this one finds it below the checkout. */
+function furnishCells(
+  name: 'oci' | 'docker',
+  { home }: FleetRepository,
+  api: MessagesApi,
+  checkout: string,
+): CommandSetup {
+  const data = join(home, '.bun-runner-mcp');
+  mkdirSync(data);
+  symlinkSync(join(checkout, relative(CHECKOUT, agentFolder()), '../..'), join(data, 'agents'));
+  return {
+    env: {
+      ...envOf(name),
+      HOTCELL_SESSIONS_EGRESS_PERMIT: PRIVATE,
+      ...(api.caFile === undefined ? {} : { SSL_CERT_FILE: api.caFile }),
     },
+    config: { network: { allow: [api.host] } },
   };
 }
 
@@ -85,22 +94,32 @@ exec unshare -m sh -c '
   exec setpriv --reuid=${NOBODY} --regid=${NOBODY} --clear-groups "$node" "$main" mahabharatha "$@"
 ' sh `;
 
-/** As a plain user, who has Claude Code where its installer puts it. */
-function furnishPlain(repository: FleetRepository): CommandSetup {
-  const seen = isRoot ? repository.beside('checkout') : CHECKOUT;
-  const bin = join(repository.home, '.local/bin');
-  mkdirSync(bin, { recursive: true });
-  const claude = join(bin, 'claude');
-  symlinkSync(join(seen, relative(CHECKOUT, agentFolder()), AGENT_PROGRAM), claude);
-  const setup = { env: { PATH: `${bin}:${process.env['PATH'] ?? ''}` }, config: {} };
-  if (!isRoot) return setup;
+/** As a plain user; `furnish` gets the checkout as that user finds it. */
+function asPlain(repository: FleetRepository, furnish: (checkout: string) => CommandSetup): CommandSetup {
+  if (!isRoot) return furnish(CHECKOUT);
+  const seen = repository.beside('checkout');
   mkdirSync(seen);
+  const setup = furnish(seen);
   const program = repository.beside('as-nobody');
   writeFileSync(program, `${BECOME_NOBODY}'${CHECKOUT}' '${seen}' "$@"\n`, { mode: 0o755 });
   // Git lets root look at what belongs to others only if it is told so.
   writeFileSync(join(repository.home, '.gitconfig'), '[safe]\n\tdirectory = *\n');
   execFileSync('chown', ['-R', `${NOBODY}:${NOBODY}`, dirname(repository.root), repository.state]);
   return { ...setup, program };
+}
+
+/** With Claude Code where its installer puts it. */
+function furnishPlain({ home }: FleetRepository, checkout: string): CommandSetup {
+  const bin = join(home, '.local/bin');
+  mkdirSync(bin, { recursive: true });
+  symlinkSync(join(checkout, relative(CHECKOUT, agentFolder()), AGENT_PROGRAM), join(bin, 'claude'));
+  return { env: { PATH: `${bin}:${process.env['PATH'] ?? ''}` }, config: {} };
+}
+
+/** In cells, whose user has no cgroups to keep the promises about memory and processes with. */
+function furnishRootless(repository: FleetRepository, api: MessagesApi, checkout: string): CommandSetup {
+  const { env, config } = furnishCells('oci', repository, api, checkout);
+  return { env: { ...env, HOTCELL_WEAKER: PROMISES.join(',') }, config };
 }
 
 const WAYS = {
@@ -112,7 +131,13 @@ const WAYS = {
     missing: inject('whyNoAgent') ?? whyNotPlain(),
     startApi: () => MessagesApi.onLoopback(),
     prepare: () => Promise.resolve(),
-    furnish: furnishPlain,
+    furnish: (repository) => asPlain(repository, (checkout) => furnishPlain(repository, checkout)),
+  },
+  rootless: {
+    ...toCellWay('oci', () => Promise.resolve()),
+    missing: inject('whyNoAgent') ?? whyNoNobody() ?? whyNoCertificates(),
+    furnish: (repository, api) =>
+      asPlain(repository, (checkout) => furnishRootless(repository, api, checkout)),
   },
 } satisfies Record<string, AgentWay>;
 

@@ -9,7 +9,7 @@ const toWork = (id: string, words = 'HOTCELL: done'): Turn[] => [
   say(words),
 ];
 
-describeWays(['oci', 'plain'], (way) => {
+describeWays(['oci', 'docker', 'plain'], (way) => {
   test('[FL-03] an agent without exit codes goes on later, is blocked, asks, and is answered', async () => {
     const tasks = ['MORE', 'STUCK', 'ASKS'].map((id) => toTask(id, 1));
     await using fleet = await AgentFleet.open(way, { tasks });

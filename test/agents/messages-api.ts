@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -65,6 +65,8 @@ export class MessagesApi implements AsyncDisposable {
   /** For agents in cells: over TLS, under the name of this machine, which the gate can be asked for. */
   static async forCells(): Promise<MessagesApi> {
     const folder = mkdtempSync(join(tmpdir(), 'hotcell-messages-api-'));
+    // Whoever runs the fleet may be somebody else, and has to read who signed.
+    chmodSync(folder, 0o755);
     return new MessagesApi({ folder, name: hostname().toLowerCase() }).#listen('0.0.0.0');
   }
 

@@ -38,7 +38,7 @@ interface Costs {
   readonly tasks: Readonly<Record<string, { readonly agent?: Figures }>>;
 }
 
-describeWays(['oci', 'docker', 'plain'], (way) => {
+describeWays(['oci', 'docker', 'plain', 'rootless'], (way) => {
   test('[FL-01, FL-03, FL-15, FL-17] from an idea to the branch of the user', async () => {
     // In cells with everything that the agent does by itself: the gate keeps it from leaving this machine.
     const env = way.name === 'subprocess' ? {} : { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: undefined };

@@ -9,7 +9,7 @@ const toTasks = (ids: readonly string[]) => ids.map((id) => toTask(id, 1));
 /** As often as the agent asks. */
 const refused = (status: 429 | 529): Turn[] => [lasting(fail(status))];
 
-describeWays(['oci', 'plain'], (way) => {
+describeWays(['oci', 'docker', 'plain'], (way) => {
   test('[FL-03, FL-12] what passes is waited for by the agent, what lasts costs an attempt and is told', async () => {
     const tasks = toTasks(['LIMIT', 'BUSY', 'TORN', 'LIMITED', 'CUT']);
     await using fleet = await AgentFleet.open(way, { tasks, config: { workers: { retry_attempts: 1 } } });
