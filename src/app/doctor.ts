@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import type { Driver, DriverTraits, Probe } from '../core/driver.ts';
 import { DRIVER_NAMES, type DriverName } from '../drivers/registry.ts';
 import { driversToTry, probeDriver, serves } from './drivers/choose-driver.ts';
-import { findLeftCells, type LeftCellReport } from './left-cells.ts';
+import { findLeftCells, type LeftReport } from './left-cells.ts';
 import type { Config } from './config/config.ts';
 import { listImages } from './images/images.ts';
 import { toLanguageTable } from './config/language-table.ts';
 import { SILENT_HOOKS, bundledTools, makeDriver } from './drivers/make-drivers.ts';
 import { whyNotOnDisk } from './workspaces.ts';
 
-export interface HostReport {
+export interface HostReport extends LeftReport {
   readonly node: string;
   readonly drivers: readonly { readonly name: string; readonly chosen: boolean; readonly probe: Probe }[];
   /** Where the workspaces of sessions are. */
@@ -20,8 +20,6 @@ export interface HostReport {
     readonly available: boolean;
     readonly problem?: string;
   }[];
-  /** Cells of servers that are gone, which `hotcell down` ends. */
-  readonly left: readonly LeftCellReport[];
 }
 
 /** What works on this machine, without changing anything on it. */
@@ -44,10 +42,10 @@ export async function inspectHost(config: Config): Promise<HostReport> {
     drivers: probes.map((driver) => ({ ...driver, chosen: driver.name === chosen })),
     workspaces: inspectWorkspaces(traits),
     languages: await inspectLanguages(config, serving?.ok === true && traits?.images === true),
-    left: await findLeftCells(
+    ...(await findLeftCells(
       config,
       working.filter((driver) => driver !== undefined),
-    ),
+    )),
   };
 }
 

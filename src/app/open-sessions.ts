@@ -128,7 +128,11 @@ async function makeDirectory(asked: string): Promise<string> {
 }
 
 /** Where sessions are kept; it need not be there yet. */
-export function sessionsFolder({ sessions: { dir } }: Config): string {
+export function sessionsFolder({
+  sessions: { dir },
+}: {
+  readonly sessions: Pick<Config['sessions'], 'dir'>;
+}): string {
   return resolve(dir ?? defaultDirectory());
 }
 

@@ -99,6 +99,12 @@ export interface LeftCell {
   readonly since: number | undefined;
 }
 
+/** One that was made to last. */
+export interface LeftLastingCell extends LeftCell {
+  /** The id of the store that has its record. */
+  readonly store: string;
+}
+
 /** A file to be written; paths are relative to the workdir. */
 export interface CellFile {
   readonly path: string;

@@ -1,4 +1,4 @@
-import type { Cell, CellImage, CellSpec, CellSummary, LeftCell } from './cell.ts';
+import type { Cell, CellImage, CellSpec, CellSummary, LeftCell, LeftLastingCell } from './cell.ts';
 import type { Enforcement } from './enforcement.ts';
 
 export type Probe =
@@ -49,8 +49,8 @@ export interface LastingCells {
    * cell any more.
    */
   adopt(record: string, spec: CellSpec): Promise<Cell>;
-  /** Those of this store. */
-  list(store: string): Promise<LeftCell[]>;
+  /** Those of all stores. Rejects when that cannot be told now. */
+  list(): Promise<LeftLastingCell[]>;
   /** Removes those of this store but for the ones with these ids. Returns the ids of those removed. */
   reclaim(store: string, keep: ReadonlySet<string>): Promise<string[]>;
 }

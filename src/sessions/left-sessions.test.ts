@@ -34,6 +34,7 @@ test('[RS-18, RS-22] who looks is told which sessions are left, in which cell, a
     session: toSessionMark(session),
     cell,
     driver: 'scripted',
+    paused: until === undefined,
     until,
   });
   expect(readLeft(fixture.folder, 10 * MINUTE).sessions).toEqual([

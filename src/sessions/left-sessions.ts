@@ -27,15 +27,22 @@ function toLeft(row: Row): LeftSession {
   return { session: toSessionMark(row.id), cell: row.cell_id, driver };
 }
 
-/** What stands in a store that no server has. Throws SESSIONS_UNAVAILABLE when one has. */
-export function readLeft(
-  dir: string,
-  abandonedMs: number,
-): { store: string; sessions: (LeftSession & { readonly until: number | undefined })[] } {
+/** One with its end, as it stands in the store. */
+interface ReadSession extends LeftSession {
+  /** Frozen, and without an end of its own. */
+  readonly paused: boolean;
+  readonly until: number | undefined;
+}
+
+/** What stands in a store that no server has. Throws SESSIONS_UNAVAILABLE when one has, DATA_TOO_NEW. */
+export function readLeft(dir: string, abandonedMs: number): { store: string; sessions: ReadSession[] } {
   const store = SessionStore.look(dir);
   try {
     const rows = store.sessions.living();
-    const sessions = rows.map((row) => ({ ...toLeft(row), until: endOf(store, row, abandonedMs) }));
+    const sessions = rows.map((row) => {
+      const paused = !('problem' in row) && row.paused_at !== null;
+      return { ...toLeft(row), paused, until: endOf(store, row, abandonedMs) };
+    });
     return { store: store.id, sessions };
   } finally {
     store.close();

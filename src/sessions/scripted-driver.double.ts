@@ -165,7 +165,10 @@ export class ScriptedDriver implements Driver {
 
   readonly lasting: { -readonly [Name in keyof LastingCells]: LastingCells[Name] } = {
     adopt: (record) => this.#adopt(record),
-    list: () => Promise.resolve(this.#host.alive.map(({ id }) => ({ id, since: 0 }))),
+    list: () =>
+      Promise.resolve(
+        this.#host.alive.map(({ id, spec }) => ({ id, since: 0, store: spec.lasting?.store ?? '' })),
+      ),
     reclaim: (_keeper, keep) => this.#reclaimLasting(keep),
   };
 

@@ -1,19 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
 import { HotcellError, messageOf } from '../core/errors.ts';
 import { ExecRows } from './exec-rows.ts';
 import { SessionRows } from './session-rows.ts';
-import { prepareFormat, readMeta } from './store-format.ts';
+import { prepareFormat, readMeta, requireFormat } from './store-format.ts';
 import { isSqliteError, prepare, toFullError } from './store-statement.ts';
 
 const SQLITE_BUSY = 5;
 /** How long to wait for somebody who is just looking at the store, such as `hotcell doctor`. */
 const LOOK_MS = 1000;
 
-/** Has a record of the process that opened the store last; it may be dead. */
+/** Has a record of the process that opened the store last, which may be dead, and the id of the store. */
 export const serverFileOf = (folder: string): string => join(folder, 'server.json');
+const ServerFile = z.object({ store: z.string().regex(/^[0-9a-f]{12}$/) });
 const databaseOf = (folder: string): string => join(folder, 'sessions.db');
 
 /** What must be known after a crash of the server: sessions, and what ran in them. */
@@ -37,14 +39,32 @@ export class SessionStore {
   }
 
   static isIn(folder: string): boolean {
-    return existsSync(databaseOf(folder));
+    try {
+      return statSync(databaseOf(folder), { throwIfNoEntry: false }) !== undefined;
+    } catch {
+      // Whoever may not look must not take it for an empty place.
+      return true;
+    }
   }
 
-  /** To look at what a server that is gone has left, and to change nothing. Throws SESSIONS_UNAVAILABLE. */
-  static look(folder: string): SessionStore {
+  /** Of the store in this folder, also while a server has it or nobody can read it. */
+  static idIn(folder: string): string | undefined {
     try {
-      return new SessionStore(new DatabaseSync(databaseOf(folder), { readOnly: true }), folder, false);
+      return ServerFile.parse(JSON.parse(readFileSync(serverFileOf(folder), 'utf8'))).store;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** To look at what a server that is gone has left, and to change nothing. Throws SESSIONS_UNAVAILABLE, DATA_TOO_NEW. */
+  static look(folder: string): SessionStore {
+    let db: DatabaseSync | undefined;
+    try {
+      db = new DatabaseSync(databaseOf(folder), { readOnly: true });
+      requireFormat(db, folder);
+      return new SessionStore(db, folder, false);
     } catch (error) {
+      db?.close();
       throw toStoreError(error, folder);
     }
   }
@@ -63,8 +83,12 @@ export class SessionStore {
       // this process, though perhaps not of the machine; the cells would not survive that either.
       db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
       prepareFormat(db, folder);
-      if (server !== undefined) writeFileSync(serverFileOf(folder), server, { mode: 0o600 });
-      return new SessionStore(db, folder, isNew);
+      const store = new SessionStore(db, folder, isNew);
+      if (server !== undefined) {
+        const record = JSON.stringify({ ...z.looseObject({}).parse(JSON.parse(server)), store: store.id });
+        writeFileSync(serverFileOf(folder), record, { mode: 0o600 });
+      }
+      return store;
     } catch (error) {
       db?.close();
       throw toStoreError(error, folder);

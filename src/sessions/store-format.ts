@@ -71,16 +71,19 @@ export function prepareFormat(db: DatabaseSync, folder: string): void {
     db.exec(`BEGIN EXCLUSIVE; ${SCHEMA}; INSERT INTO meta VALUES ('schema', '${FORMAT_VERSION}'); COMMIT`);
     return;
   }
+  const version = requireFormat(db, folder);
+  if (version !== FORMAT_VERSION) migrate(db, version);
+}
+
+/** This version, or one that can be brought to it. Throws DATA_TOO_NEW, SESSIONS_UNAVAILABLE. */
+export function requireFormat(db: DatabaseSync, folder: string): number {
   const found = readMeta(db, 'schema');
   const version = Number(found);
-  if (version === FORMAT_VERSION) return;
   if (version > FORMAT_VERSION) throw toTooNew(folder, version);
-  if (MIGRATIONS[version] === undefined) {
-    throw new HotcellError('SESSIONS_UNAVAILABLE', `${folder} has no format that is known (${found})`, {
-      hint: 'Name another folder (setting sessions.dir).',
-    });
-  }
-  migrate(db, version);
+  if (version === FORMAT_VERSION || MIGRATIONS[version] !== undefined) return version;
+  throw new HotcellError('SESSIONS_UNAVAILABLE', `${folder} has no format that is known (${found})`, {
+    hint: 'Name another folder (setting sessions.dir).',
+  });
 }
 
 export function readMeta(db: DatabaseSync, name: string): string | undefined {

@@ -41,7 +41,7 @@ function makeDriver(engine: () => EngineApi, runtime: string): Driver {
     create: (spec) => driver().create({ ...spec, image: { name: BASE_IMAGE, recipe: undefined } }),
     lasting: {
       adopt: (record, spec) => driver().lasting.adopt(record, spec),
-      list: (store) => driver().lasting.list(store),
+      list: () => driver().lasting.list(),
       reclaim: (store, keep) => driver().lasting.reclaim(store, keep),
     },
     list: () => driver().list(),

@@ -185,8 +185,11 @@ export const LASTING = {
       await first.close();
       const next = makeServer();
       expect([await next.orphans(), await next.reclaim()]).toEqual([[], []]);
-      const listed = await requireLasting(next).list(store);
-      expect(new Set(listed.map(({ id }) => id))).toEqual(new Set([wanted.id, unwanted.id]));
+      const listed = await requireLasting(next).list();
+      const idsOf = (who: string): string[] =>
+        listed.flatMap((cell) => (cell.store === who ? cell.id : [])).toSorted();
+      expect(idsOf(store)).toEqual([wanted.id, unwanted.id].toSorted());
+      expect(idsOf(stranger)).toEqual([strange.id]);
       expect(await requireLasting(next).reclaim(store, new Set([wanted.id]))).toEqual([unwanted.id]);
       expect(await requireLasting(next).reclaim(store, new Set([wanted.id]))).toEqual([]);
       const gone = requireLasting(next).adopt(requireLastingCell(unwanted).record, lastingSpec(store));

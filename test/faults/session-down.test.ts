@@ -1,45 +1,19 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { COMPILE_CACHE, MAIN } from '../support/command.ts';
+import type { LeftReport } from '../../src/app/left-cells.ts';
 import { engineApi } from '../support/docker-engine.ts';
 import { waitFor } from '../support/leftovers.ts';
 import { makeMarker } from '../support/live-server.ts';
 import { FRESH_WAYS, describeEach } from '../support/served-by.ts';
-import { dataDirectoryOf } from '../support/server.ts';
+import { beginCommand, hotcell } from '../support/session-command.ts';
 import type { Hand } from '../support/session-door.ts';
+import { siteOf } from '../support/session-remains.ts';
 import { ServedSessions } from '../support/session-site.ts';
 import { countMarked } from '../support/session-work.ts';
-
-interface LeftCell {
-  readonly driver: string;
-  readonly session: string | null;
-  readonly since: string;
-  readonly until: string | null;
-}
-
-/** The real command, on the folders of this server. */
-function begin({ way, stateDirectory }: ServedSessions, words: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [MAIN, ...words, ...way.args], {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOTCELL_STATE_DIR: stateDirectory,
-      HOTCELL_SESSIONS_DIR: dataDirectoryOf(stateDirectory),
-      ...COMPILE_CACHE,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-}
-
-async function hotcell(served: ServedSessions, ...words: string[]) {
-  const child = begin(served, words);
-  const said = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const)
-    child[name]?.on('data', (chunk: Buffer) => (said[name] += chunk.toString()));
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, ...said };
-}
 
 /** One that is idle, one with a program that carries the marker, and one that is frozen. */
 async function createThree(served: ServedSessions, marker: string): Promise<Hand[]> {
@@ -57,6 +31,34 @@ async function expectDeleted(served: ServedSessions, hands: readonly Hand[]): Pr
     const { status, body } = await hand.ask('GET', '');
     expect([status, body.detail]).toEqual([410, expect.stringContaining('hotcell down')]);
   }
+}
+
+/** Whoever looks from another folder is told of the cells, and that they are not of that folder. */
+async function expectSeenFromElsewhere(served: ServedSessions, cells: number): Promise<void> {
+  const { store, driver } = siteOf(served.stateDirectory, served.way.driver);
+  const there = ['--set', `sessions.dir=${served.stateDirectory}-elsewhere`];
+  const told = await hotcell(served, 'doctor', '--json', ...there);
+  const { left, otherStores } = JSON.parse(told.stdout) as LeftReport;
+  expect(left.filter(({ session }) => session !== null)).toEqual([]);
+  expect(otherStores).toContainEqual(expect.objectContaining({ driver, store, cells }));
+  const words = (await hotcell(served, 'doctor', ...there)).stdout;
+  expect(words).toContain(store);
+  expect(words).toContain('hotcell down --set sessions.dir=FOLDER');
+}
+
+/** Data of a later version are a finding, not an empty place. */
+async function expectTooNew(served: ServedSessions): Promise<void> {
+  const setVersion = (version: string): string => {
+    using db = new DatabaseSync(join(served.dataDirectory, 'sessions.db'));
+    const before = String(db.prepare("SELECT value FROM meta WHERE name = 'schema'").get()?.['value']);
+    db.prepare("UPDATE meta SET value = ? WHERE name = 'schema'").run(version);
+    return before;
+  };
+  const version = setVersion('99');
+  const { stdout } = await hotcell(served, 'doctor');
+  expect(stdout).toMatch(/was written by a later version.*\n +→ Start the version of Hotcell that wrote it/);
+  expect(stdout).toContain('Cells of servers that are gone');
+  expect(setVersion(version)).toBe('99');
 }
 
 /** A container that is not ours. */
@@ -93,18 +95,21 @@ describeEach(FRESH_WAYS, (way) => {
     await served.kill();
 
     const told = await hotcell(served, 'doctor', '--json');
-    const { left } = JSON.parse(told.stdout) as { left: LeftCell[] };
+    const { left } = JSON.parse(told.stdout) as LeftReport;
     const sessions = left.filter(({ session }) => session !== null);
     expect(sessions.map(({ driver }) => driver)).toEqual(hands.map(() => way.driver));
     // The one that is frozen does not end by itself.
-    expect(sessions.filter(({ until }) => until === null)).toHaveLength(1);
-    for (const { since, until } of sessions)
-      expect(Date.parse(since)).toBeLessThan(until === null ? Date.now() : Date.parse(until));
+    expect(sessions.filter(({ paused }) => paused).map(({ until }) => until)).toEqual([null]);
+    for (const { paused, since, until } of sessions)
+      expect(Date.parse(since ?? '')).toBeLessThan(paused ? Date.now() : Date.parse(until ?? ''));
     // An engine ends the containers of runs by itself.
     expect(left.length - sessions.length).toBeGreaterThanOrEqual(way.driver === 'oci' ? 1 : 0);
     const words = (await hotcell(served, 'doctor')).stdout;
     for (const { session } of sessions) expect(words).toContain(session);
     expect(words).toContain('→ To end them: hotcell down');
+
+    await expectSeenFromElsewhere(served, hands.length);
+    await expectTooNew(served);
 
     const { code, stdout, stderr } = await hotcell(served, 'down');
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^Ended 3 sessions, removed \d other cell/)]);
@@ -142,7 +147,7 @@ describeEach(FRESH_WAYS, (way) => {
     const hands = await createThree(served, makeMarker());
     await served.kill();
     const killAfter = async (moment: (child: ChildProcess) => Promise<unknown>): Promise<unknown> => {
-      const child = begin(served, ['down']);
+      const child = beginCommand(served, ['down']);
       const ended = once(child, 'exit');
       await Promise.race([ended, moment(child)]);
       child.kill('SIGKILL');

@@ -24,7 +24,9 @@ export function renderHostReport(report: HostReport, paint: Paints): string {
         ? `  ${paint.green('✓')} ${language.name}`
         : `  ${paint.red('✗')} ${language.name}: ${language.problem ?? 'not available'}`,
     ),
+    ...renderStoreProblem(report.storeProblem, paint),
     ...renderLeft(report.left, paint),
+    ...renderOtherStores(report.otherStores, paint),
   ].join('\n');
 }
 
@@ -45,12 +47,12 @@ function renderDriver(driver: DriverReport, paint: Paints): string[] {
 
 function renderLeft(left: HostReport['left'], paint: Paints): string[] {
   if (left.length === 0) return [];
-  const rows = left.map(({ driver, cell, session, since, until }) => [
+  const rows = left.map(({ driver, cell, session, paused, since, until }) => [
     `  ${driver}`,
     cell,
     session ?? '-',
     since ?? '-',
-    until ?? '-',
+    until ?? (paused ? 'never: paused' : '-'),
   ]);
   const heading = ['  DRIVER', 'CELL', 'SESSION', 'SINCE', 'ENDS BY ITSELF'];
   return [
@@ -58,6 +60,32 @@ function renderLeft(left: HostReport['left'], paint: Paints): string[] {
     paint.bold('Cells of servers that are gone'),
     renderTable([heading, ...rows]),
     '  → To end them: hotcell down',
+  ];
+}
+
+function renderStoreProblem(problem: HostReport['storeProblem'], paint: Paints): string[] {
+  if (problem === null) return [];
+  return [
+    '',
+    paint.bold('Sessions of this folder'),
+    `  ${paint.red('✗')} ${problem.message}`,
+    `    → ${problem.hint}`,
+  ];
+}
+
+function renderOtherStores(stores: HostReport['otherStores'], paint: Paints): string[] {
+  if (stores.length === 0) return [];
+  const rows = stores.map(({ driver, store, cells, since }) => [
+    `  ${driver}`,
+    store,
+    String(cells),
+    since ?? '-',
+  ]);
+  return [
+    '',
+    paint.bold('Cells of sessions in other folders, with a server or without'),
+    renderTable([['  DRIVER', 'STORE', 'CELLS', 'SINCE'], ...rows]),
+    '  → To end them and their server: hotcell down --set sessions.dir=FOLDER, where its server.json names the store',
   ];
 }
 

@@ -5,11 +5,11 @@ import type { DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
 import type { HotcellError } from '../../core/errors.ts';
 import type { LastingLink } from '../agent/agent-link.ts';
 import { EngineDriver } from '../engine/engine-driver.ts';
+import { requireHost } from '../probed.ts';
 import { attach } from './attach.ts';
 import { DockerCell, type DockerCellParts } from './cell.ts';
 import {
   findOrphans,
-  listCells,
   readUsage,
   removeContainer,
   removeOrphans,
@@ -22,11 +22,11 @@ import { makeGuestVolume } from './guest-volume.ts';
 import { requireHostFolders } from './host-folders.ts';
 import {
   lastingVolumeName,
+  listLasting,
   parseRecord,
   removeLasting,
   removeUnusedVolumes,
   requireRunning,
-  toFilters,
   toStoreLabels,
   type LastingRecord,
 } from './lasting.ts';
@@ -47,9 +47,9 @@ export class DockerDriver extends EngineDriver<DockerCell, DockerSite> {
   readonly traits: DriverTraits;
   readonly lasting: LastingCells = {
     adopt: (record, spec) => this.#adopt(record, spec),
-    list: async (store) => {
-      const { host } = await probeDocker(this.#options);
-      return host === undefined ? [] : (await listCells(host.engine, toFilters(store))).map(toLeftCell);
+    list: async () => {
+      const { host } = requireHost(await probeDocker(this.#options));
+      return listLasting(host.engine);
     },
     reclaim: (store, keep) => this.#reclaimLasting(store, keep),
   };

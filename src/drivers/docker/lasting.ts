@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as z from 'zod';
+import type { LeftLastingCell } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { listCells, removeContainer, removeVolume } from './containers.ts';
 import { isRefusal, type Engine } from './engine.ts';
@@ -10,6 +11,7 @@ import type { Labels } from '../engine/owner-labels.ts';
 
 /** The store of cells that outlive every server. They name no process, so nobody takes them for a dead one's. */
 const STORE = 'hotcell.keeper';
+const STORE_ID = /^[0-9a-f]{12}$/;
 
 export function toStoreLabels(store: string): Labels {
   return { [STORE]: store };
@@ -64,8 +66,17 @@ export async function removeUnusedVolumes(engine: Engine, store: string): Promis
   for (const { Name } of Volumes ?? []) await removeVolume(engine, Name).catch(() => {});
 }
 
-export function toFilters(store: string): { label: string[] } {
+function toFilters(store: string): { label: string[] } {
   return { label: [`${STORE}=${store}`] };
+}
+
+/** SECURITY: the label of a stranger may have any value; ours are ids of stores. */
+export async function listLasting(engine: Engine): Promise<LeftLastingCell[]> {
+  const cells = await listCells(engine, { label: [STORE] });
+  return cells.flatMap(({ id, since, labels }) => {
+    const store = labels[STORE] ?? '';
+    return STORE_ID.test(store) ? [{ id, since, store }] : [];
+  });
 }
 
 /** Removes the containers of this store but for those with these (short) ids, and the volumes that are left unused. */

@@ -7,10 +7,10 @@ import type { Driver, DriverTraits, LastingCells, Probe } from '../../core/drive
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { requireOwner } from '../linux/cell-owner.ts';
 import {
-  cellsIn,
   deadCells,
   deadInstances,
   defaultStateDirectory,
+  lastingCells,
   lastingInstance,
 } from '../process/instance.ts';
 import { removeBundle, writeBundle } from './bundle.ts';
@@ -74,7 +74,7 @@ export class OciDriver implements Driver {
 
   readonly lasting: LastingCells = {
     adopt: (record, spec) => this.#adopt(record, spec),
-    list: async (store) => cellsIn(lastingInstance(await this.#stateDirectory(), store)),
+    list: async () => lastingCells(await this.#stateDirectory()),
     reclaim: (store, keep) => this.#reclaimLasting(store, keep),
   };
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, lstat, mkdir, readFile, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { LeftCell } from '../../core/cell.ts';
+import type { LeftCell, LeftLastingCell } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
 import { judgeOwner, ownerRecord } from './owner.ts';
 
@@ -9,7 +9,7 @@ const TMPFS_MAGIC = 0x01021994;
 const OWNER_FILE = 'owner.json';
 const UNFINISHED = '.new-';
 const INSTANCE_ID = /^[0-9a-f]{12}$/;
-const LASTING_ID = /^lasting-[0-9a-f]{12}$/;
+const LASTING_ID = /^lasting-([0-9a-f]{12})$/;
 /** With the owner's record after the id; those of earlier versions have none. */
 const UNFINISHED_ID = /^\.new-[0-9a-f]{12}(?:-([\w-]+))?$/;
 
@@ -65,6 +65,16 @@ export function lastingInstance(stateDirectory: string, store: string): Instance
   return { id, directory: join(stateDirectory, id) };
 }
 
+/** The cells that outlive every server, of all stores. */
+export async function lastingCells(stateDirectory: string): Promise<LeftLastingCell[]> {
+  const names = (await isOurFolder(stateDirectory)) ? await readdir(stateDirectory) : [];
+  const found = names.flatMap((name) => LASTING_ID.exec(name)?.[1] ?? []);
+  const cells = found.map(async (store) =>
+    (await cellsIn(lastingInstance(stateDirectory, store))).map((cell) => ({ ...cell, store })),
+  );
+  return (await Promise.all(cells)).flat();
+}
+
 /** Folders whose owner is no longer alive. */
 export async function deadInstances(stateDirectory: string): Promise<Instance[]> {
   if (!(await isOurFolder(stateDirectory))) return [];
@@ -85,7 +95,7 @@ export async function deadInstances(stateDirectory: string): Promise<Instance[]>
 }
 
 /** The cells that have a folder in it. */
-export async function cellsIn({ directory }: Instance): Promise<LeftCell[]> {
+async function cellsIn({ directory }: Instance): Promise<LeftCell[]> {
   const folder = join(directory, 'cells');
   const names = await readdir(folder).catch(() => []);
   return Promise.all(
