@@ -2,7 +2,6 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { HotcellError } from '../core/errors.ts';
-import { SILENT_LOG } from '../core/log.ts';
 import type { SessionRequest } from './api.ts';
 import { SessionFixture, begin, toSessionRequest } from './session-fixture.double.ts';
 
@@ -258,24 +257,6 @@ describe('the end of a session', () => {
     await fixture.clock.advance(31 * MINUTE);
     expect(sessions.stats().open).toBe(0);
   });
-
-  test.each(['keep', 'end'] as const)(
-    '[RS-22] a server that stops can %s its sessions, and says so',
-    async (onStop) => {
-      await using fixture = new SessionFixture();
-      const told: unknown[] = [];
-      const log = { ...SILENT_LOG, info: (fields: object, text: string) => void told.push([text, fields]) };
-      const sessions = await fixture.open({ settings: { onStop }, log });
-      const session = await fixture.create(sessions);
-      await begin(session, 'long', { background: true });
-      await fixture.stop(sessions);
-      const isKept = onStop === 'keep';
-      expect(fixture.host.alive).toHaveLength(isKept ? 1 : 0);
-      const until = expect.stringMatching(/^\d{4}-\d\d-\d\dT/) as unknown;
-      const text = isKept ? 'sessions kept' : 'sessions ended';
-      expect(told).toContainEqual([text, { sessions: 1, ...(isKept ? { until } : {}) }]);
-    },
-  );
 
   test('[RS-22] a cell that is lost ends the session and its commands with the reason, and keeps the files', async () => {
     await using fixture = new SessionFixture();

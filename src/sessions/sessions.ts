@@ -1,4 +1,3 @@
-import { toIsoTime } from './iso-time.ts';
 import { HotcellError, messageOf, toHotcellError } from '../core/errors.ts';
 import { toSessionMark } from '../policy/audit-entry.ts';
 import type { Holding } from '../policy/quotas.ts';
@@ -16,6 +15,7 @@ import { toEndedError } from './session-rows.ts';
 import { SessionCounters, type SessionStats } from './session-stats.ts';
 import { SessionStore, toStoreError } from './session-store.ts';
 import type { SessionsOptions } from './sessions-options.ts';
+import { endSessions, leaveSessions } from './stop-sessions.ts';
 import { VolumeHolds } from './volume-holds.ts';
 import type { VolumeKeep } from './volumes.ts';
 
@@ -78,7 +78,7 @@ export class KeptSessions implements Sessions, SessionHost {
     try {
       await sessions.#restore();
     } catch (error) {
-      await sessions.close();
+      await sessions.close('keep');
       throw toStoreError(error, options.dir);
     }
     sessions.#stopSweeping = options.clock.every(options.settings.sweepMs, () => sessions.#sweepSafely());
@@ -287,28 +287,23 @@ export class KeptSessions implements Sessions, SessionHost {
     });
   }
 
-  async #endAll(): Promise<void> {
-    const ending = [...this.#live.keys()].map((id) => this.end(id, 'deleted', 'the server stopped'));
-    this.options.log.info({ sessions: (await Promise.allSettled(ending)).length }, 'sessions ended');
-  }
-
-  #leaveAll(): void {
+  async #stopAll(onStop: 'keep' | 'end'): Promise<void> {
     const live = [...this.#live.values()];
-    const until = Math.max(...live.map(({ life, commands }) => life.cellEndsAt(commands.table)));
-    if (live.length > 0)
-      this.options.log.info({ sessions: live.length, until: toIsoTime(until) }, 'sessions kept');
-    for (const session of live) session.letGo();
+    const { driver, log } = this.options;
+    if (onStop === 'end') {
+      const end = (id: string): Promise<void> => this.end(id, 'deleted', 'the server stopped');
+      await endSessions(live, { driver, store: this.store.id, log, end });
+    } else leaveSessions(live, { log, unreachable: this.#restorer.unreachableCount });
   }
 
   /** Lets go of everything: unless they are to end, sessions and commands in them go on until the next server. */
-  async close(): Promise<void> {
+  async close(onStop = this.options.settings.onStop): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#stopSweeping();
     await Promise.allSettled([...this.#making.values()].map(({ done }) => done));
     await Promise.allSettled(this.#ending.values());
-    if (this.options.settings.onStop === 'end') await this.#endAll();
-    else this.#leaveAll();
+    await this.#stopAll(onStop);
     await this.options.volumes.close().catch((error: unknown) => {
       this.options.log.warn({ error: messageOf(error) }, 'volume folder not unmounted');
     });

@@ -10,6 +10,7 @@ const LONGEST = [
   'test/faults/apple.test.ts',
   'test/faults/session-crash.test.ts',
   'test/faults/session-down.test.ts',
+  'test/faults/session-stop.test.ts',
   'test/faults/crash.test.ts',
   'test/faults/fleet-commit.test.ts',
   'test/faults/fleet-crash.test.ts',

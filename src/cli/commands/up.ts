@@ -12,8 +12,8 @@ Examples:
 
 There is no flag for the API key: command lines can be read by every user of the machine.
 Set HOTCELL_API_KEY, or apiKey in the settings file. SIGINT and SIGTERM stop gracefully.
-Sessions go on without the server until the next one comes, and end by themselves if none does; with
---on-stop end they end with it. \`hotcell down\` stops the server and ends all of them.`;
+Sessions go on without the server until the next one comes, and end by themselves if none does, unless they are
+paused; with --on-stop end they end with it. \`hotcell down\` stops the server and ends all of them.`;
 
 export function addUpCommand(program: Command, { terminal, outcome }: CommandContext): void {
   const command = program
