@@ -44,6 +44,36 @@ test('[RS-18, RS-22] who looks is told which sessions are left, in which cell, a
   ]);
 });
 
+test('[RS-22, SC-02] of a server that was killed while it froze a cell nobody is told an end that the cell no longer keeps', async () => {
+  await using fixture = new SessionFixture();
+  const sessions = await fixture.open();
+  const session = await fixture.create(sessions);
+  const { freezer } = session.parts.cell;
+  const begun = Promise.withResolvers<void>();
+  if (freezer !== undefined)
+    freezer.freeze = () => {
+      begun.resolve();
+      return new Promise(() => {});
+    };
+  void session.pause();
+  await begun.promise;
+  expect(fixture.host.cells[0]?.endsAfterMs).toBeUndefined();
+  await fixture.crash(sessions);
+  expect(readLeft(fixture.folder, 10 * MINUTE).sessions).toMatchObject([{ paused: true, until: undefined }]);
+});
+
+test('[RS-22] a cell that cannot be frozen has its end again', async () => {
+  await using fixture = new SessionFixture();
+  const sessions = await fixture.open();
+  const session = await fixture.create(sessions);
+  const { freezer } = session.parts.cell;
+  if (freezer !== undefined) freezer.freeze = () => Promise.reject(new Error('no freezer'));
+  await expect(session.pause()).rejects.toThrow('no freezer');
+  expect(fixture.host.cells[0]?.endsAfterMs).toBe(40 * MINUTE);
+  await fixture.crash(sessions);
+  expect(readLeft(fixture.folder, 10 * MINUTE).sessions).toMatchObject([{ paused: false }]);
+});
+
 test('[RS-12, RS-22] all of them end, once, and everybody is told why', async () => {
   await using fixture = new SessionFixture();
   const before = await fixture.open();

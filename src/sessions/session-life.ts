@@ -77,13 +77,28 @@ export class SessionLife {
       if (this.isPaused) return false;
       const { cell, host, id } = this.#parts;
       const freezer = requireFreezer(cell);
-      await this.#takeBackDeadlines(table);
-      await freezer.freeze();
+      // Written down first: from here on the cell keeps no time, and a crash must not hide that.
+      host.store.sessions.setPaused(id, this.#now());
+      try {
+        await this.#takeBackDeadlines(table);
+        await freezer.freeze();
+      } catch (error) {
+        this.#stayAwake(table);
+        throw error;
+      }
       this.#pausedAt = this.#now();
       for (const exec of table.living()) exec.stopClock();
-      host.store.sessions.setPaused(id, this.#pausedAt);
       return true;
     });
+  }
+
+  /** It could not be frozen. One that has ended meanwhile keeps its end. */
+  #stayAwake(table: ExecTable): void {
+    if (this.isOver) return;
+    const { id, host } = this.#parts;
+    host.store.sessions.setPaused(id, undefined);
+    for (const exec of table.living()) exec.tellCell();
+    this.tellCell(table);
   }
 
   resume(table: ExecTable): Promise<boolean> {
@@ -123,7 +138,7 @@ export class SessionLife {
     });
   }
 
-  /** When the cell is gone if no server comes. */
+  /** When the cell is gone if no server comes, unless it is paused: then it has no end of its own. */
   cellEndsAt(table: ExecTable): number {
     const { facts, host } = this.#parts;
     const last = Math.max(0, ...table.living().map(({ deadlineAt = 0 }) => deadlineAt));
