@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { KillReply, StdinReply } from '../../../src/wire/session-exec.ts';
+import { KillReply, OutputReply, StdinReply } from '../../../src/wire/session-exec.ts';
 import { waitFor } from '../../support/leftovers.ts';
 import { FRESH_WAYS, describeEach } from '../../support/served-by.ts';
 import type { TestServer } from '../../support/server.ts';
@@ -10,6 +10,14 @@ import {
   stopSessionServer,
   type TestSession,
 } from '../../support/sessions.ts';
+
+/** Of `ls -l /proc/self/fd`: all but the one by which `ls` looks at that folder. */
+function ownFds(listing: string): number[] {
+  const links = [...listing.matchAll(/ (\d+) -> (.*)$/gm)];
+  const own = links.filter(([, , to = '']) => !/^\/proc\/\d+\/fd$/.test(to));
+  expect(links.length - own.length).toBe(1);
+  return own.map(([, number]) => Number(number)).toSorted((one, other) => one - other);
+}
 
 describeEach(FRESH_WAYS, (way) => {
   let server: TestServer;
@@ -79,6 +87,32 @@ describeEach(FRESH_WAYS, (way) => {
     expect(await session.print({ command: 'cat; echo done' })).toBe('done\n');
     // Whoever does not read it is not disturbed.
     expect(await session.print({ command: 'echo done', stdin })).toBe('done\n');
+  });
+
+  describe('a program has no descriptor but its three', () => {
+    const LOOK = 'ls -l /proc/self/fd';
+    const WAYS: readonly (readonly [string, string])[] = [
+      ['a child', LOOK],
+      ['a child of another shell', `bash -c '${LOOK}; true'`],
+      ['a subshell', `(${LOOK}; true)`],
+      ['a pipe', `${LOOK} | cat`],
+      ['a substitution', `echo "$(${LOOK})"`],
+      ['a redirected group', `{ ${LOOK}; } 2>&1 >seen; cat seen`],
+      ['a background child', `${LOOK} >seen & wait; cat seen`],
+      ['a child of a background child', `(bash -c '${LOOK}; true' >deep) & wait; cat deep`],
+      ['one in a session of its own', `setsid -w bash -c '${LOOK}; true'`],
+      ['one that takes the place of the shell', `exec ${LOOK}`],
+      ['a trap', `trap '${LOOK}' USR1; kill -USR1 $$`],
+      ['the end', `trap '${LOOK}' EXIT`],
+    ];
+
+    test.each(WAYS)('[RS-02, SC-03] %s', async (_, command) => {
+      expect(ownFds(await session.print(command))).toEqual([0, 1, 2]);
+      const id = await session.begin(command);
+      expect((await session.find(id, 30)).state).toBe('ended');
+      const { chunks } = (await session.get(`/execs/${id}/output`)).as(OutputReply);
+      expect(ownFds(chunks.map(({ data }) => data).join(''))).toEqual([0, 1, 2]);
+    });
   });
 
   describe('the folder', () => {
