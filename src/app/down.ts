@@ -4,7 +4,7 @@ import { PROMISES } from '../core/enforcement.ts';
 import { toHotcellError, type HotcellError } from '../core/errors.ts';
 import { deadInstances } from '../drivers/process/instance.ts';
 import { DRIVER_NAMES } from '../drivers/registry.ts';
-import { endLeftSessions, type LeftEnds } from '../sessions/left-sessions.ts';
+import { endLeftSessions, type LeftEnds, type StrayCell } from '../sessions/left-sessions.ts';
 import { SessionStore } from '../sessions/session-store.ts';
 import type { Config } from './config/config.ts';
 import { makeDriver, type DriverHooks } from './drivers/make-drivers.ts';
@@ -18,7 +18,7 @@ export interface DownReport {
   readonly server: number | null;
   readonly sessions: LeftEnds['ended'];
   /** Other cells of servers that are gone. */
-  readonly cells: readonly { readonly driver: string; readonly cell: string }[];
+  readonly cells: readonly StrayCell[];
   readonly left: LeftEnds['left'];
   readonly problems: readonly HotcellError[];
 }
@@ -33,11 +33,17 @@ export async function takeDown(config: Config, hooks: DriverHooks): Promise<Down
   }
   const drivers = await usableDrivers(config, hooks);
   try {
-    const { ended, left, problems } = await endSessions(config, drivers, hooks);
+    const { ended, strays, left, problems } = await endSessions(config, drivers, hooks);
     const { cells, problems: others } = await removeOrphans(drivers, hooks);
     for (const { directory } of await deadInstances(await workbenchFolder(config)))
       await rm(directory, { recursive: true, force: true });
-    return { server: server?.pid ?? null, sessions: ended, cells, left, problems: [...problems, ...others] };
+    return {
+      server: server?.pid ?? null,
+      sessions: ended,
+      cells: [...strays, ...cells],
+      left,
+      problems: [...problems, ...others],
+    };
   } finally {
     await Promise.allSettled(drivers.map((driver) => driver.close()));
   }
@@ -55,7 +61,7 @@ async function usableDrivers(config: Config, hooks: DriverHooks): Promise<Driver
 }
 
 async function endSessions(config: Config, all: readonly Driver[], hooks: DriverHooks): Promise<LeftEnds> {
-  if (!SessionStore.isIn(sessionsFolder(config))) return { ended: [], left: [], problems: [] };
+  if (!SessionStore.isIn(sessionsFolder(config))) return { ended: [], strays: [], left: [], problems: [] };
   const dir = await realpath(sessionsFolder(config));
   const { log } = hooks;
   const audit = openAudit(config, log);
@@ -78,7 +84,7 @@ async function removeOrphans(
   drivers: readonly Driver[],
   hooks: DriverHooks,
 ): Promise<Pick<DownReport, 'cells' | 'problems'>> {
-  const cells: { driver: string; cell: string }[] = [];
+  const cells: StrayCell[] = [];
   const problems: HotcellError[] = [];
   for (const driver of drivers) {
     try {

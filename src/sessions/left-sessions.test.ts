@@ -94,7 +94,7 @@ test('[RS-12, RS-22] all of them end, once, and everybody is told why', async ()
     ['session.delete', one.id],
     ['session.delete', other.id],
   ]);
-  expect(await endLeft(fixture)).toEqual({ ended: [], left: [], problems: [] });
+  expect(await endLeft(fixture)).toEqual({ ended: [], strays: [], left: [], problems: [] });
   const after = await fixture.open();
   expect(() => after.find(fixture.caller, one.id)).toThrow(/\(deleted\): hotcell down ended it/);
 });
@@ -119,6 +119,17 @@ test('[RS-22, SC-02] what was being made and what was ending goes, too', async (
   await making;
   const after = await fixture.open();
   expect(() => after.find(fixture.caller, ending.id)).toThrow(/\(expired\)/);
+});
+
+test('[RS-22] a cell that its driver could not remove when its session ended is told, too', async () => {
+  await using fixture = new SessionFixture();
+  const before = await fixture.open();
+  const [ended] = [await fixture.create(before), await fixture.create(before)];
+  ended.parts.cell.dispose = () => Promise.resolve();
+  await ended.destroy();
+  await fixture.crash(before);
+  const stray = { driver: 'scripted', cell: '1' };
+  expect(await endLeft(fixture)).toMatchObject({ ended: [{ cell: '2' }], strays: [stray], left: [] });
 });
 
 test('[RS-22] sessions of a driver that cannot be asked are left as they are', async () => {

@@ -64,8 +64,16 @@ export interface LeftOptions extends Pick<SessionsOptions, 'dir' | 'volumes' | '
   onEnded(session: LeftSession): void;
 }
 
+/** A cell of the store that none of its sessions has. */
+export interface StrayCell {
+  readonly driver: string;
+  readonly cell: string;
+}
+
 export interface LeftEnds {
   readonly ended: readonly LeftSession[];
+  /** Removed as well, such as one that an engine did not remove when its session ended. */
+  readonly strays: readonly StrayCell[];
   /** Their cells are of drivers that cannot be asked now. */
   readonly left: readonly LeftSession[];
   /** Of drivers that did not do as they were asked. */
@@ -102,9 +110,12 @@ async function endAll(store: SessionStore, options: LeftOptions): Promise<LeftEn
   }
   await volumes.prepare();
   const problems: HotcellError[] = [];
+  const strays: StrayCell[] = [];
+  const cells = new Set(rows.map((row) => row.cell_id));
   for (const driver of drivers) {
     try {
-      await requireLasting(driver).reclaim(store.id, new Set());
+      const removed = await requireLasting(driver).reclaim(store.id, new Set());
+      for (const cell of removed) if (!cells.has(cell)) strays.push({ driver: driver.name, cell });
     } catch (error) {
       problems.push(toHotcellError(error));
       able.delete(driver.name);
@@ -120,6 +131,7 @@ async function endAll(store: SessionStore, options: LeftOptions): Promise<LeftEn
   const [ended, left] = [rows.filter(isAble), rows.filter((row) => !isAble(row))];
   return {
     ended: ended.filter((row) => !isUnborn(row)).map(toLeft),
+    strays,
     left: left.map(toLeft),
     problems,
   };
