@@ -15,7 +15,6 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { TMP_OF_WORKSPACE } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
@@ -25,6 +24,7 @@ import { errnoOf } from '../../lib/errno.ts';
 import { runCommand } from '../process/run-command.ts';
 import { holdsNoFiles, keepDependencies } from './keep-dependencies.ts';
 import { mountPoints } from './mount-table.ts';
+import { share, unmount } from './mounts.ts';
 
 /** Beside every image: whose files are in it, since when nobody has used it, and whether anybody ever has. */
 const Record = z.object({
@@ -40,8 +40,6 @@ const TEMPLATE = 'template-';
 const SLOW_MS = 60_000;
 /** A journal of the usual size would be half of such a file system, or more than mkfs puts up with. */
 const SMALL_BYTES = 32 * 1024 * 1024;
-const UNMOUNT_ATTEMPTS = 50;
-const UNMOUNT_PAUSE_MS = 40;
 
 /**
  * Bounded file systems: one image per project, mounted where cells can bind it. The kernel refuses what does not fit. A
@@ -70,9 +68,7 @@ export class LoopVolumes {
    */
   async prepare(): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o711 });
-    if ((await mountPoints()).has(this.#directory)) return;
-    await this.#run(['mount', '--bind', this.#directory, this.#directory]);
-    await this.#run(['mount', '--make-shared', this.#directory]);
+    await share(this.#directory);
   }
 
   /** Leaves the volumes to those who use them; with the last one that is mounted everything goes that can be made again. */
@@ -81,7 +77,7 @@ export class LoopVolumes {
     this.#templates.clear();
     for (const entry of await readdir(this.#directory).catch(() => []))
       if (entry.startsWith(TEMPLATE)) await rm(join(this.#directory, entry), { force: true });
-    if ((await mountPoints()).has(this.#directory)) await this.#unmount(this.#directory);
+    if ((await mountPoints()).has(this.#directory)) await unmount(this.#directory);
   }
 
   open(key: string, diskBytes: number): Promise<{ folder: string; owner: number; fresh: boolean }> {
@@ -114,7 +110,7 @@ export class LoopVolumes {
       // The room of what was removed just now is free as soon as that is on the disk.
       await runCommand(['sync', '-f', folder], { timeoutMs: SLOW_MS });
       await runCommand(['fstrim', folder], { timeoutMs: SLOW_MS });
-      await this.#unmount(folder);
+      await unmount(folder);
     } finally {
       await this.#writeRecord(name, { owner, releasedAt: Date.now() });
     }
@@ -260,20 +256,9 @@ export class LoopVolumes {
     await chmod(tmp, 0o1777);
   }
 
-  async #unmount(folder: string): Promise<void> {
-    for (let attempt = 1; ; attempt++) {
-      const { code, stderr } = await runCommand(['umount', folder], { timeoutMs: SLOW_MS });
-      if (code === 0) return;
-      // The kernel takes a moment to forget a cell that has just ended, and to let go of the image of a loop device.
-      if (!/busy/.test(stderr) || attempt === UNMOUNT_ATTEMPTS)
-        throw new HotcellError('SESSIONS_UNAVAILABLE', `umount failed: ${stderr.trim()}`);
-      await sleep(UNMOUNT_PAUSE_MS);
-    }
-  }
-
   async #remove(name: string): Promise<void> {
     const folder = this.#folder(name);
-    if ((await this.#mounted()).has(folder)) await this.#unmount(folder);
+    if ((await this.#mounted()).has(folder)) await unmount(folder);
     await rm(this.#image(name), { force: true });
     await rm(this.#recordFile(name), { force: true });
     await rmdir(folder).catch(() => {});
