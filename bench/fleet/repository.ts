@@ -48,7 +48,7 @@ export async function makeRepository(
   });
   const graph = { feature: FEATURE, tasks: list };
   writeFileSync(join(folder, '.gsd/specs', FEATURE, 'task-graph.json'), JSON.stringify(graph));
-  const config = `agent: { command: node, args: [agent.mjs, '${rounds}'] }\nnetwork: { allow: [] }\n`;
+  const config = `agent: { command: node, args: [agent.mjs, '${rounds}'] }\nnetwork: { allow: [] }\nresources: { worktree_disk: 256m }\n`;
   writeFileSync(join(folder, '.mahabharatha/config.yaml'), config);
   for (const words of [
     ['init', '-q', '-b', 'main'],

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync }
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { PreparedFleet } from '../../test/support/prepared-fleet.ts';
+import { detachBelow } from '../drivers/volumes/mounts.ts';
 import { cleanUp, listAllFeatures, planCleanUp, type CleanUpResult, type CleanUpWish } from './clean-up.ts';
 import { HostGit } from './git/host-git.ts';
 import { mergeFleet } from './merge-fleet.ts';
@@ -46,7 +47,7 @@ function layOut(): { merged: string; lost: string } {
 
 const run = (wish: Partial<CleanUpWish> = {}, features = ['shop']): Promise<CleanUpResult> =>
   cleanUp(
-    { git, reclaim: () => Promise.resolve(['mahabharatha-worker-0']) },
+    { git, reclaim: () => Promise.resolve(['mahabharatha-worker-0']), volumes: { detachBelow } },
     features.map((feature) => repository.paths(feature)),
     { ...USUAL, ...wish },
   );

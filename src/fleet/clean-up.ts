@@ -8,6 +8,7 @@ import { featureBranch, sharedTaskFolder, type FleetPaths } from './names.ts';
 import { isFeatureName, listFeatures } from './state/features.ts';
 import { requireNoOrchestrator, takeOrchestrator } from './state/orchestrator-lock.ts';
 import { StateStore } from './state/state-store.ts';
+import type { VolumeMaker } from './worktree-volumes.ts';
 
 export interface CleanUpWish {
   readonly keepLogs?: boolean;
@@ -39,6 +40,7 @@ export interface CleanUpParts {
   readonly git: HostGit;
   /** Removes the cells of dead orchestrators and names them. */
   reclaim(): Promise<string[]>;
+  readonly volumes: Pick<VolumeMaker, 'detachBelow'>;
 }
 
 export interface CleanUpResult {
@@ -70,6 +72,7 @@ export async function cleanUp(
   const removedCells = await parts.reclaim();
   const plans: CleanUpPlan[] = [];
   for (const paths of features) {
+    await parts.volumes.detachBelow([paths.worktrees, paths.cells]);
     const plan = await planFeature(parts.git, paths, { ...wish, features });
     await carryOut(parts.git, paths, plan);
     plans.push(plan);

@@ -143,7 +143,7 @@ export const FleetConfig = z.looseObject({
     container_open_files: whole(4096, { min: 64, max: 1_048_576 }),
     container_tmp: size('4g').describe('size of /tmp, which is in memory'),
     worktree_disk: size('10g').describe(
-      'most that a worktree may take on the disk; beyond it its task fails',
+      'most that a worktree may take on the disk, and as root the room that is kept for it; beyond it its task fails',
     ),
   }),
   logging: section({

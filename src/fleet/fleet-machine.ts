@@ -1,6 +1,7 @@
 import type { Log } from '../core/log.ts';
 import type { FleetConfig } from './fleet-config.ts';
 import type { FleetMode, FleetSite } from './fleet-site.ts';
+import type { VolumeMaker } from './worktree-volumes.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,6 +30,7 @@ export interface FleetSurroundings {
 export interface FleetMachine extends FleetSurroundings {
   /** The caller's home folder. */
   readonly home: string;
+  readonly volumes: VolumeMaker;
   /** The driver and everything else that workers are made of. Says what it chose and why; makes nothing yet. */
   openSite(config: FleetConfig, wish: FleetWish, hooks: SiteHooks): Promise<FleetSite>;
   /** Removes what fleets left behind whose orchestrator is dead, whatever made their cells. Returns the ids of the cells. */

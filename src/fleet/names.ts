@@ -51,6 +51,8 @@ export function fleetPaths(root: string, feature: string) {
     checkResults: join(home, 'artifacts', feature),
     /** Git data and other private folders of the cells, one folder per worker. */
     cells: join(home, 'cells', feature),
+    /** Images of bounded file systems, one per place. */
+    volumes: join(home, 'cells', feature, 'volumes'),
     /** Dependencies that were installed once, by the hash of their manifests. */
     dependencies: join(home, 'cache/dependencies'),
     worktrees: join(root, '.mahabharatha-worktrees', feature),

@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { whyNoVolumes } from '../../src/drivers/volumes/probe-volumes.ts';
 import { TWISTS } from '../support/hostile-git-attack.ts';
 import type { Looked } from '../support/hostile-look-attack.ts';
 import type { HostileFleet } from '../support/hostile-fleet.ts';
@@ -110,14 +111,18 @@ describeEach(FLEET_WAYS, (way) => {
       .filter((root) => root.startsWith(site.folder));
     const worker = /worker-\d/.exec(sources.join(' '))?.[0] ?? '';
     const cells = join(site.paths.cells, worker);
+    const isBounded = whyNoVolumes() === undefined;
+    const own = isBounded ? [] : [join(site.paths.worktrees, worker), join(cells, 'git')];
     expect(sources.toSorted()).toEqual(
-      [
-        join(site.paths.worktrees, worker),
-        join(cells, 'gitfile'),
-        join(cells, 'git'),
-        join(site.paths.cells, 'base.git/objects'),
-      ].toSorted(),
+      [...own, join(cells, 'gitfile'), join(site.paths.cells, 'base.git/objects')].toSorted(),
     );
+    if (!isBounded) return;
+    const volume = mounts.filter((line) => line.includes('/dev/loop')).map((line) => line.split(' '));
+    expect(volume.map(([, , , root, at]) => `${root} ${at}`).toSorted()).toEqual([
+      '/git /git',
+      '/tree /workspace',
+    ]);
+    for (const words of volume) expect(words[5]).toMatch(/^rw,nosuid,nodev/);
   });
 
   test('[FL-09] not root, with nothing to gain', () => {

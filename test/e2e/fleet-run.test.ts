@@ -1,6 +1,7 @@
 import { lstatSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { whyNoVolumes } from '../../src/drivers/volumes/probe-volumes.ts';
 import { engineHost, whyNoEngine } from '../support/docker-engine.ts';
 import { inspectContainers, lookAtAgents, type Container, type SeenAgent } from '../support/fleet-cells.ts';
 import { DOCKER, FleetCommand, OCI, SUBPROCESS, type FleetEnd } from '../support/fleet-command.ts';
@@ -271,6 +272,8 @@ describe('the cells of docker', () => {
   test('[FL-09] see the worktree, their git data, the objects of the feature and our guest files: nothing else', () => {
     const { repository, seen } = runOf('docker');
     const at = (...parts: string[]): string => join(repository.root, ...parts);
+    const isBounded = whyNoVolumes() === undefined;
+    const volumes = new Set<string>();
     for (const { Mounts, Name } of seen as Container[]) {
       const worker = Name.replace('/mahabharatha-', '');
       const cell = at('.mahabharatha/cells/demo', worker);
@@ -278,11 +281,15 @@ describe('the cells of docker', () => {
         ({ Source, Destination, RW }) =>
           `${Source.replace(/\/[0-9a-f]{12}\/wire$/, '/ID/wire')} ${Destination} ${RW ? 'rw' : 'ro'}`,
       );
+      const [volume = ''] =
+        /^.*\/volumes\/[0-9a-f]{24}/.exec(binds.find((bind) => bind.includes(' /git ')) ?? '') ?? [];
+      volumes.add(volume);
+      expect(volume !== '').toBe(isBounded);
       expect(binds.toSorted()).toEqual(
         [
-          `${at('.mahabharatha-worktrees/demo', worker)} /workspace rw`,
+          `${isBounded ? join(volume, 'tree') : at('.mahabharatha-worktrees/demo', worker)} /workspace rw`,
           `${cell}/gitfile /workspace/.git ro`,
-          `${cell}/git /git rw`,
+          `${isBounded ? volume : cell}/git /git rw`,
           `${at('.mahabharatha/cells/demo/base.git/objects')} /repo/objects ro`,
           // Where its agent speaks; gone from the host since it does.
           `${repository.state}-docker/ID/wire /opt/hotcell/wire ro`,
@@ -291,6 +298,7 @@ describe('the cells of docker', () => {
       const others = Mounts.filter(({ Type }) => Type !== 'bind');
       expect(others.map(({ Type, RW }) => ({ Type, RW }))).toEqual([{ Type: 'volume', RW: false }]);
     }
+    expect(volumes.size).toBe(isBounded ? 4 : 1);
   });
 });
 

@@ -99,7 +99,11 @@ describe('without root', () => {
     expect(promises).toBe(MISSING.join(','));
     const { status, stdout, stderr } = ask(flag, promises);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(JSON.parse(stdout)).toMatchObject({ mode: 'container', driver: 'oci' });
+    expect(JSON.parse(stdout)).toMatchObject({
+      mode: 'container',
+      driver: 'oci',
+      worktree_bound: 'watched',
+    });
   });
 
   rootlessTest('[SC-04] giving up a part is not giving up all', () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { readConfig } from '../../src/app/config/read-config.ts';
 import { WORKER_DRIVERS } from '../../src/app/drivers/driver-choices.ts';
+import { WORKTREE_VOLUMES } from '../../src/app/fleet/fleet-machine.ts';
 import { openFleetSite } from '../../src/app/fleet/open-fleet.ts';
 import type { Cell } from '../../src/core/cell.ts';
 import type { Exec, ExecRequest } from '../../src/core/exec.ts';
@@ -87,6 +88,7 @@ async function lead(
   const machine: FleetMachine = {
     env,
     home: repository.home,
+    volumes: WORKTREE_VOLUMES,
     drivers: WORKER_DRIVERS,
     openSite: async (config, wish, hooks) => {
       const site = await openFleetSite(settings, config, wish, hooks);

@@ -65,6 +65,21 @@ const STEPS = {
   fill: (path, mebibytes, times) => {
     if (attempt <= times) write(path, Buffer.alloc(mebibytes * 1024 ** 2, 'x'));
   },
+  /** Until nothing more goes in, or far too much has. */
+  flood: (path, times) => {
+    if (attempt > times) return;
+    let mebibytes = 0;
+    mkdirSync(dirname(path), { recursive: true });
+    try {
+      while (mebibytes < 512) {
+        appendFileSync(path, Buffer.alloc(1024 ** 2, 'x'));
+        mebibytes++;
+      }
+    } catch (error) {
+      process.stdout.write(`flooded ${mebibytes} ${error.code}\n`);
+    }
+    process.exit(1);
+  },
   commit: (message) => {
     execFileSync('git', ['add', '-A']);
     execFileSync('git', ['commit', '--quiet', '-m', message]);

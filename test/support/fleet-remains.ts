@@ -74,6 +74,7 @@ export async function describeFleet(
     ...cgroups,
     ...mounts,
     ...mountsOf(repository),
+    ...loopsOf(repository).map((image) => `loop device of ${image}`),
     ...folders,
     ...beside,
     ...things.map(({ kind, name }) => `${kind} ${name}`),
@@ -95,7 +96,20 @@ export function processesOf({ root }: FleetRepository): string[] {
     });
 }
 
-function mountsOf({ root }: FleetRepository): string[] {
+/** Images of the repository that the kernel still has open. */
+export function loopsOf({ root }: FleetRepository): string[] {
+  const names = readdirSync('/sys/block').filter((name) => name.startsWith('loop'));
+  return names.flatMap((name) => {
+    try {
+      const image = readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8');
+      return image.startsWith(`${root}/`) ? [image.trim()] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+export function mountsOf({ root }: FleetRepository): string[] {
   return readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
     .filter((line) => line.includes(root));

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FleetState, type TaskState } from '../../src/fleet/fleet-state.ts';
 import { waitFor } from './leftovers.ts';
+import { detachMounts } from './own-disk.ts';
 import { makeStateDirectory, removeFolders } from './server.ts';
 
 const AGENT = fileURLToPath(new URL('fleet-agent.mjs', import.meta.url));
@@ -58,6 +59,8 @@ const CONFIG = {
     spawn_backoff_max_seconds: 0.2,
   },
   network: { allow: [] },
+  // As root all of it is taken from the disk.
+  resources: { worktree_disk: '256m' },
   heartbeat: { interval_seconds: 1, stall_timeout_seconds: 60 },
 };
 
@@ -245,6 +248,7 @@ export class FleetRepository implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    detachMounts(this.root);
     removeFolders(this.state);
     rmSync(dirname(this.root), { recursive: true, force: true });
   }

@@ -10,6 +10,7 @@ import {
   mkdtempSync,
   readFileSync,
   readdirSync,
+  readlinkSync,
   realpathSync,
   writeFileSync,
 } from 'node:fs';
@@ -24,6 +25,7 @@ import { armHost, hideSecrets } from './hostile-host.ts';
 import type { Plan } from './hostile-look-attack.ts';
 import { findTraces } from './leftovers.ts';
 import { COMPILE_CACHE, MAIN } from './command.ts';
+import { detachMounts } from './own-disk.ts';
 import { makeStateDirectory, removeFolders } from './server.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -178,6 +180,8 @@ export class HostileSite implements AsyncDisposable {
       heartbeat: { interval_seconds: 1, stall_timeout_seconds: 20 },
       worktree: { copy: ['.env', 'conf/*.env'], setup: 'auto' },
       ...this.#wish.config,
+      // As root all of it is taken from the disk.
+      resources: { worktree_disk: '2g', ...(this.#wish.config['resources'] as object | undefined) },
     };
   }
 
@@ -293,6 +297,7 @@ export class HostileSite implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#fleet?.end('SIGKILL');
+    detachMounts(this.folder);
     execFileSync('chmod', ['-R', 'u+rwX', this.folder]);
     // Deeper than paths can be, so not by paths.
     execFileSync('rm', ['-rf', this.folder]);
@@ -301,8 +306,10 @@ export class HostileSite implements AsyncDisposable {
 
   /** Command lines of processes that see folders of the site as their own: those in cells. */
   inCells(): string[] {
+    // Everybody here sees what is mounted in the site.
+    const here = readlinkSync('/proc/self/ns/mnt');
     return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
+      .filter((name) => /^\d+$/.test(name) && namespaceOf(name) !== here)
       .filter((pid) => readIfThere(`/proc/${pid}/mountinfo`).includes(this.folder))
       .map((pid) => readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' '));
   }
@@ -311,5 +318,13 @@ export class HostileSite implements AsyncDisposable {
   remains(): string[] {
     const { processes, cgroups, mounts } = findTraces(this.stateDirectory, [this.folder]);
     return [...this.inCells(), ...processes, ...cgroups, ...mounts];
+  }
+}
+
+function namespaceOf(pid: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/mnt`);
+  } catch {
+    return undefined;
   }
 }

@@ -79,7 +79,8 @@ async function runCleanUp(options: Options, { terminal, outcome }: CommandContex
   const log = makeTerminalLog(config.logLevel === 'debug' ? 'debug' : 'warn', terminal);
   const reclaim = async (): Promise<string[]> =>
     (await import('../../app/fleet/open-fleet.ts')).reclaimFleetCells(config, log);
-  const done = await cleanUp({ git, reclaim }, features, options);
+  const { WORKTREE_VOLUMES: volumes } = await import('../../app/fleet/fleet-machine.ts');
+  const done = await cleanUp({ git, reclaim, volumes }, features, options);
   show(done.plans, done.removedCells, { isDone: true, json: options.json === true }, terminal);
 }
 

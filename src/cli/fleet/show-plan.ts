@@ -15,12 +15,12 @@ export async function showPlan({ terminal, outcome }: CommandContext, options: P
   const { config: settings } = await readSettings(toSettings(options), outcome);
   const [
     { prepareFleet, toFleetWish, describeSite },
-    { describeWorktreeBound },
+    { describeBound, findBound },
     { fleetMachine },
     { planRun, whatIf },
   ] = await Promise.all([
     import('../../fleet/run/run-fleet.ts'),
-    import('../../fleet/worker/disk-watch.ts'),
+    import('../../fleet/run/worktree-bound.ts'),
     import('../../app/fleet/fleet-machine.ts'),
     import('../../fleet/graph/plan-run.ts'),
   ]);
@@ -30,7 +30,8 @@ export async function showPlan({ terminal, outcome }: CommandContext, options: P
   const wish = toFleetWish({ ...options, autoBuild: false }, config);
   const hooks = { log: makeTerminalLog('warn', terminal), onProgress: () => {} };
   const site = await machine.openSite(config, wish, hooks);
-  const mode = `${describeSite(site)}; ${describeWorktreeBound(config)}`;
+  const bound = await findBound(machine, site, prepared);
+  const mode = `${describeSite(site)}; ${describeBound(config, bound)}`;
   await site.close();
   const plan = planRun(graph, workers);
   const rates = options.whatIf === true ? whatIf(graph, workers) : undefined;
@@ -40,6 +41,8 @@ export async function showPlan({ terminal, outcome }: CommandContext, options: P
       mode: site.mode,
       driver: site.driver.name,
       mode_reason: site.reason,
+      worktree_bytes: config.resources.worktree_disk,
+      worktree_bound: bound.kind,
       workers,
       minutes: plan.minutes,
       critical_path: plan.criticalPath,

@@ -59,13 +59,13 @@ export class DependencyCache {
 
   /**
    * Puts the products of the plan into a worktree that has none; says whether all of them are there. If not, nothing has
-   * changed, and the command has to run.
+   * changed, and the command has to run. `beside` is a folder in the file system of the worktree, if that has one of its own.
    */
-  async restore(plan: SetupPlan, worktree: string): Promise<boolean> {
+  async restore(plan: SetupPlan, worktree: string, beside = this.#options.folder): Promise<boolean> {
     const products = await this.#productsOf(plan);
     if (products === undefined || products.length === 0) return false;
     const { owner } = this.#options;
-    return this.#staged({ products: plan.products, step: 'restore' }, async (staging) => {
+    return this.#staged({ products: plan.products, step: 'restore' }, beside, async (staging) => {
       await this.#copyAll(products, { from: join(this.#options.folder, plan.key), to: staging, owner });
       const moved: string[] = [];
       try {
@@ -93,7 +93,7 @@ export class DependencyCache {
   async keep(plan: SetupPlan, worktree: string): Promise<boolean> {
     if (plan.products.length === 0 || !KEY.test(plan.key)) return false;
     if (await this.has(plan)) return true;
-    return this.#staged({ products: plan.products, step: 'keep' }, async (staging) => {
+    return this.#staged({ products: plan.products, step: 'keep' }, this.#options.folder, async (staging) => {
       const made = await Promise.all(
         plan.products.map(async (product) => ({ product, isMade: await isFolder(join(worktree, product)) })),
       );
@@ -132,9 +132,13 @@ export class DependencyCache {
   }
 
   /** With a folder of our own, which is gone afterwards. That nothing comes of it costs time, and nothing else. */
-  async #staged(fields: object, use: (staging: string) => Promise<boolean>): Promise<boolean> {
+  async #staged(
+    fields: object,
+    folder: string,
+    use: (staging: string) => Promise<boolean>,
+  ): Promise<boolean> {
     if (!(await canCopyTrees())) return false;
-    const { folder, log } = this.#options;
+    const { log } = this.#options;
     const staging = join(folder, `.new-${process.pid}-${randomBytes(8).toString('hex')}`);
     try {
       await mkdir(staging, { mode: 0o700 });

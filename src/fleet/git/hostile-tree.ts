@@ -1,4 +1,5 @@
-import { lstat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import type { CellOwner } from '../../core/cell.ts';
 import type { HostGit } from './host-git.ts';
@@ -18,10 +19,16 @@ export async function removeTree(git: HostGit, path: string): Promise<void> {
   // Folders that their owner may not write to.
   await runTool(git, ['chmod', '-R', 'u+rwX', '--', path]);
   const second = await runTool(git, ['rm', '-rf', '--', path]);
-  if (second.code === 0) return;
+  if (second.code === 0 || (await isBareMount(path))) return;
   throw new HotcellError('FLEET_GIT', `${path} could not be removed: ${second.stderr.trim().slice(0, 500)}`, {
     hint: 'Remove it by hand.',
   });
+}
+
+/** Of such a tree nothing but its root is left, which cannot be removed while it is mounted. */
+async function isBareMount(path: string): Promise<boolean> {
+  const [own, above] = await Promise.all([lstat(path), lstat(dirname(path))]);
+  return own.isDirectory() && own.dev !== above.dev && (await readdir(path)).length === 0;
 }
 
 /** Links are given themselves, never what they lead to. */

@@ -4,6 +4,7 @@ import type { Author } from './author.ts';
 import { CellGit, PLAIN_PATCH, type RunInCell } from './cell-git.ts';
 import type { HostGit } from './host-git.ts';
 import { measureTree } from './hostile-tree.ts';
+import type { Room } from '../worktree-volumes.ts';
 import { findCommit, moveRef, requireCommit, toRef } from './refs.ts';
 
 /** What a worker that was lost had left behind. */
@@ -31,6 +32,8 @@ export interface PlaceGitParts {
   readonly worker: number;
   readonly branch: string;
   readonly worktree: string;
+  /** The bounded file system of the worktree and of what git of the cell keeps, if there is one. */
+  readonly room?: Pick<Room, 'tree' | 'git'> | undefined;
   /** Where the feature is now: the branch begins there if there is none, and a cell knows its history. */
   readonly start: string;
   /** Of commits, also of those that the agent makes itself. */

@@ -55,7 +55,7 @@ export class SealedGit extends PlaceGit<SealedGitParts> {
   constructor(parts: SealedGitParts) {
     super(parts);
     this.#inside = parts.inside ?? INSIDE;
-    this.#private = join(parts.folder, 'git');
+    this.#private = parts.room?.git ?? join(parts.folder, 'git');
     this.#pointer = join(parts.folder, 'gitfile');
     this.disk = [parts.worktree, this.#private];
     this.workdir = this.#inside.workspace;
@@ -69,7 +69,7 @@ export class SealedGit extends PlaceGit<SealedGitParts> {
       GIT_CONFIG_GLOBAL: '/dev/null',
     };
     this.folders = [
-      { name: 'workspace', folder: parts.worktree, at: workspace, writable: true },
+      { name: 'workspace', folder: parts.room?.tree ?? parts.worktree, at: workspace, writable: true },
       { name: 'gitfile', folder: this.#pointer, at: join(workspace, '.git') },
       { name: 'git', folder: this.#private, at: git, writable: true },
       { name: 'objects', folder: parts.base.objects, at: objects },

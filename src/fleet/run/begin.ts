@@ -6,14 +6,15 @@ import { beginLeading } from '../state/led-time.ts';
 import { readPlanning } from '../state/planning-figures.ts';
 import { appendEvent, type StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
-import { WORKTREE_BOUND } from '../worker/disk-watch.ts';
 import type { PreparedFleet } from './fleet-run.ts';
 import { findAllTaken } from './recover.ts';
 import { requeueActive } from './task-changes.ts';
+import type { WorktreeBound } from './worktree-bound.ts';
 
 export interface Begin extends PreparedFleet {
   readonly store: StateStore;
   readonly site: Pick<FleetSite, 'mode' | 'reason'>;
+  readonly bound: WorktreeBound;
   /** Go on with what there is. */
   readonly resume: boolean;
 }
@@ -65,6 +66,7 @@ async function toFirstState({
   site,
   askedWorkers,
   config,
+  bound,
 }: Begin): Promise<FleetState> {
   const time = new Date().toISOString();
   const base = await git.run(['rev-parse', '--verify', 'HEAD^{commit}']);
@@ -80,7 +82,7 @@ async function toFirstState({
     execution_log: [],
     paused: false,
     error: null,
-    ...toModeFields({ site, config }),
+    ...toModeFields({ site, config, bound }),
     ...toPlanningFields({ paths }),
     base_commit: base,
     target_branch: branch.trim() === '' ? null : branch.trim(),
@@ -96,12 +98,16 @@ async function toFirstState({
 }
 
 /** How workers are run this time. */
-function toModeFields({ site, config }: Pick<Begin, 'site' | 'config'>): Partial<FleetState> {
+function toModeFields({
+  site,
+  config,
+  bound,
+}: Pick<Begin, 'site' | 'config' | 'bound'>): Partial<FleetState> {
   return {
     mode: site.mode,
     mode_reason: site.reason,
     worktree_bytes: config.resources.worktree_disk,
-    worktree_bound: WORKTREE_BOUND,
+    worktree_bound: bound.kind,
   };
 }
 

@@ -59,10 +59,11 @@ async function runCheck(place: Place, check: QualityCheck, signal: AbortSignal):
   const request = { argv: ['bash', '-c'], env: {}, verbatim: { argv: [check.command], env: {} } } as const;
   try {
     const run = await place.run(request, { timeMs: check.timeout * 1000, signal });
+    const output = `${run.stdout}\n${run.stderr}`.trim().slice(-WORDS_KEPT);
     return {
       result: run.reason === 'timeout' ? 'timeout' : run.code === 0 ? 'pass' : 'fail',
       exitCode: run.code,
-      output: `${run.stdout}\n${run.stderr}`.trim().slice(-WORDS_KEPT),
+      output: run.code === 0 ? output : await place.explainFailure(output),
       durationMs: Math.round(performance.now() - started),
     };
   } catch (error) {

@@ -6,6 +6,7 @@ import type { FleetSite } from '../fleet-site.ts';
 import type { StateStore } from '../state/state-store.ts';
 import type { TaskGraph } from '../task-graph.ts';
 import type { AgentRun } from '../worker/agent-run.ts';
+import type { WorktreeVolumes } from '../worktree-volumes.ts';
 
 /** A feature with its tasks, before anything is touched. */
 export interface PreparedFleet extends FoundFleet {
@@ -24,6 +25,8 @@ export interface FleetRun extends PreparedFleet {
   readonly agent: AgentRun;
   readonly credentials: CollectedCredentials;
   readonly secrets: KnownSecrets;
+  /** Undefined: worktrees are plain folders, and watched. */
+  readonly volumes: WorktreeVolumes | undefined;
   /** Variables that every program of a worker gets. */
   readonly variables: Readonly<Record<string, string>>;
   /** No level after this one. */

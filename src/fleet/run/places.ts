@@ -12,10 +12,10 @@ import { LinkedGit } from '../git/linked-git.ts';
 import type { PlaceGit, PlaceGitParts } from '../git/place-git.ts';
 import { requireCommit } from '../git/refs.ts';
 import { SealedGit } from '../git/sealed-git.ts';
-import { hideFolder } from '../git/worktrees.ts';
 import { featureBranch, workerBranch, workerName, workerWorktree } from '../names.ts';
 import { findOvergrowth } from '../worker/disk-watch.ts';
 import { Place } from '../worker/place.ts';
+import type { Room } from '../worktree-volumes.ts';
 import type { FleetRun } from './fleet-run.ts';
 import { installDependencies } from './install-dependencies.ts';
 
@@ -81,16 +81,17 @@ export class FleetPlaces {
     };
   }
 
-  async #makeGit({ key, worker, branch, worktree }: Spot, start: string): Promise<PlaceGit> {
+  async #makeGit({ key, worker, branch, worktree }: Spot, start: string, room?: Room): Promise<PlaceGit> {
     const { git, paths, site } = this.#run;
     const author = await findAuthor(git, worker);
-    const parts = { worker, branch, worktree, start, git, feature: paths.feature, author };
+    const parts = { worker, branch, worktree, room, start, git, feature: paths.feature, author };
     return site.mode !== 'container'
       ? new LinkedGit(parts)
       : new SealedGit({ ...parts, base: this.#base, folder: join(paths.cells, key) });
   }
 
   async #remove(spot: Spot): Promise<void> {
+    await this.#run.volumes?.remove(spot.key);
     const git = await this.#makeGit(spot, '');
     await git.remove();
     await rm(this.#furnishedFile(spot.key), { force: true });
@@ -99,18 +100,25 @@ export class FleetPlaces {
   async #open(spot: Spot, start: string): Promise<Place> {
     const { key, name, worktree } = spot;
     const { site, config, variables, paths, secrets } = this.#run;
-    const git = await this.#makeGit(spot, start);
+    let room = await this.#openRoom(spot);
+    const git = await this.#makeGit(spot, start, room);
     if (!this.#owners.has(key)) this.#owners.set(key, site.nextOwner());
     const owner = this.#owners.get(key);
-    await hideFolder(join(paths.worktrees, '..'));
     // Once an agent has had it, the host puts nothing into it any more; what was not finished is made anew.
     const furnished = this.#furnishedFile(key);
     const isNew =
       !existsSync(furnished) ||
       !existsSync(worktree) ||
-      (await findOvergrowth({ git, config })) !== undefined;
+      room?.fresh === true ||
+      (await findOvergrowth({ git, config, room })) !== undefined;
     if (isNew) await rm(furnished, { force: true });
-    if (isNew && existsSync(worktree)) await git.removeFiles();
+    if (isNew && room?.fresh !== true && existsSync(worktree)) {
+      // Faster than one file after the other, and there is nothing that could be in the way.
+      await this.#run.volumes?.remove(key);
+      await git.removeFiles();
+      room = await this.#openRoom(spot);
+    }
+    const tree = room?.tree ?? worktree;
     const { inject } = this.#run.credentials;
     const restored = new Set<string>();
     using turns = new DisposableStack();
@@ -118,6 +126,7 @@ export class FleetPlaces {
       site,
       config,
       git,
+      room,
       name,
       owner,
       variables,
@@ -125,22 +134,22 @@ export class FleetPlaces {
       secrets,
       furnish: async () => {
         if (!isNew) return;
-        await this.#copyFiles(worktree, owner);
+        await this.#copyFiles(tree, owner);
         const cache = await this.#cache(owner);
-        for (const plan of await this.#plans(worktree, git)) {
+        for (const plan of await this.#plans(tree, git)) {
           await this.#awaitTurn(plan, cache, turns);
-          if (await cache.restore(plan, worktree)) restored.add(plan.key);
+          if (await cache.restore(plan, tree, room?.beside)) restored.add(plan.key);
         }
       },
     });
     try {
       await this.#settle(place, key);
       if (isNew) {
-        const plans = await this.#plans(worktree, git);
+        const plans = await this.#plans(tree, git);
         // What has failed once would fail again, and as slowly.
         const over = new Set([...restored, ...this.#failedInstalls]);
         for (const plan of plans)
-          if (plan.runsAlways || !over.has(plan.key)) await this.#install(place, plan, worktree);
+          if (plan.runsAlways || !over.has(plan.key)) await this.#install(place, plan, tree);
         await mkdir(paths.cells, { recursive: true });
         await writeFile(furnished, '');
       }
@@ -149,6 +158,10 @@ export class FleetPlaces {
       await place[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  #openRoom({ key, worktree }: Spot): Promise<Room> | undefined {
+    return this.#run.volumes?.open(key, this.#run.config.resources.worktree_disk, worktree);
   }
 
   /** What a worker that was lost had not committed is kept. */
@@ -227,6 +240,7 @@ export class FleetPlaces {
     for (let worker = 0; worker < workers; worker++) await this.#remove(this.#worker(worker));
     await this.closeChecks();
     await this.#base.remove();
+    await this.#run.volumes?.close();
     // Unless somebody has put something there.
     for (const folder of [paths.cells, paths.worktrees]) await rmdir(folder).catch(() => {});
   }

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { HotcellError } from '../../core/errors.ts';
 import { isClaudeCode } from '../agent/check-agent.ts';
 import {
@@ -19,12 +20,13 @@ import { readGraph } from '../graph/read-graph.ts';
 import { takeOrchestrator } from '../state/orchestrator-lock.ts';
 import { StateStore } from '../state/state-store.ts';
 import { AgentRun } from '../worker/agent-run.ts';
-import { describeWorktreeBound } from '../worker/disk-watch.ts';
+import type { WorktreeVolumes } from '../worktree-volumes.ts';
 import { beginState } from './begin.ts';
 import type { FleetOutcome, PreparedFleet } from './fleet-run.ts';
 import { ensureFeatureBranch } from './merge-level.ts';
 import { Orchestrator } from './orchestrator.ts';
 import { levelsOf } from './schedule.ts';
+import { describeBound, findBound } from './worktree-bound.ts';
 
 /** What was asked for of the wish; the rest is up to the configuration. */
 export type AskedSite = { readonly [Name in keyof FleetWish]?: FleetWish[Name] | undefined };
@@ -91,8 +93,10 @@ export async function runFleet(
   const sources = { ...machine, root: git.root };
   const credentials = await requireCredentials(config, sources, hooks);
   const site = await machine.openSite(config, toFleetWish(order, config), hooks);
+  let volumes: WorktreeVolumes | undefined;
   try {
-    hooks.onNote(`${describeSite(site)}; ${describeWorktreeBound(config)}`);
+    const bound = await findBound(machine, site, prepared);
+    hooks.onNote(`${describeSite(site)}; ${describeBound(config, bound)}`);
     const { variables, dropped, warnings } = await prepareAgent(machine, {
       site,
       config,
@@ -103,8 +107,16 @@ export async function runFleet(
     for (const warning of warnings) hooks.onNote(warning);
     // Whoever began may have had cells of another kind.
     if (order.resume) await machine.reclaimCells(hooks.log);
-    else await site.reclaim();
-    const state = await beginState({ ...prepared, store, site, resume: order.resume });
+    // Before the driver of this site makes anything: what is mounted is to be seen in its cells.
+    await hideFolder(join(paths.worktrees, '..'));
+    if (bound.kind === 'kernel')
+      volumes = await machine.volumes.prepare({
+        directory: paths.volumes,
+        worktrees: paths.worktrees,
+        log: hooks.log,
+      });
+    if (!order.resume) await site.reclaim();
+    const state = await beginState({ ...prepared, store, site, bound, resume: order.resume });
     await ensureFeatureBranch(git, paths.feature, state.base_commit ?? 'HEAD');
     hooks.onNote(describeWork(prepared, state));
     hooks.onNote(
@@ -121,6 +133,7 @@ export async function runFleet(
       agent,
       credentials,
       secrets,
+      volumes,
       variables,
       lastLevel: order.level,
       signal: order.signal,
@@ -129,6 +142,7 @@ export async function runFleet(
     const outcome = await orchestrator.lead();
     return { outcome, state: store.require(), prepared };
   } finally {
+    await volumes?.close();
     await site.close();
   }
 }

@@ -47,13 +47,24 @@ export async function attemptTask(attempt: Attempt): Promise<AttemptResult> {
   const mark = attempt.place.mark();
   try {
     // A failure is often the network's: whoever reads of it is to know, the next attempt, too.
-    return alsoSaying(await perform(attempt), describeRefusals(attempt.place.refusalsSince(mark)));
+    const result = alsoSaying(await tryTask(attempt), describeRefusals(attempt.place.refusalsSince(mark)));
+    return result.kind === 'failed'
+      ? { ...result, error: await attempt.place.explainFailure(result.error) }
+      : result;
+  } finally {
+    noteRefusals(attempt, attempt.place.refusalsSince(mark));
+  }
+}
+
+async function tryTask(attempt: Attempt): Promise<AttemptResult> {
+  try {
+    return await perform(attempt);
   } catch (error) {
     if (error instanceof HotcellError && error.code === 'AGENT_SIGNED_OUT')
       return { kind: 'signed-out', reason: error.message };
+    // Git of the cell fails in many ways when it finds no room.
+    await attempt.place.explainFailure('');
     throw error;
-  } finally {
-    noteRefusals(attempt, attempt.place.refusalsSince(mark));
   }
 }
 

@@ -14,7 +14,8 @@ import type { FleetConfig } from '../fleet-config.ts';
 import type { FleetSite } from '../fleet-site.ts';
 import type { RunInCell } from '../git/cell-git.ts';
 import type { PlaceGit } from '../git/place-git.ts';
-import { awaitOvergrowth, findOvergrowth } from './disk-watch.ts';
+import type { Room } from '../worktree-volumes.ts';
+import { adviseOnSpace, awaitOvergrowth, explainNoSpace, findOvergrowth } from './disk-watch.ts';
 import { runInCell, type RunOptions, type RunResult } from './run-in-cell.ts';
 
 /** Git tells of objects and files; a repository with more changes than that in one task is none of an agent's making. */
@@ -25,6 +26,8 @@ export interface PlaceParts {
   readonly site: FleetSite;
   readonly config: FleetConfig;
   readonly git: PlaceGit;
+  /** Of the worktree; undefined: nothing but a look now and then bounds it. */
+  readonly room?: Room | undefined;
   /** Of the cell. */
   readonly name: string;
   /** Who its programs are on the host; undefined where they are whoever we are. */
@@ -78,8 +81,12 @@ export class Place implements AsyncDisposable {
 
   static async open(parts: PlaceParts): Promise<Place> {
     const { site, git, owner } = parts;
-    await git.prepare(owner);
-    await parts.furnish?.();
+    try {
+      await git.prepare(owner);
+      await parts.furnish?.();
+    } catch (error) {
+      throw explainNoSpace(parts, error);
+    }
     const overgrowth = await findOvergrowth(parts);
     if (overgrowth !== undefined) throw overgrowth;
     await using proof = await makeProof(git.folders);
@@ -127,6 +134,13 @@ export class Place implements AsyncDisposable {
       // Not every driver says of a program that was killed with its cell that it was lost.
       this.#requireNoOvergrowth();
     }
+  }
+
+  /** Throws WORKTREE_TOO_LARGE if a failure may be for want of room, or says more about it. */
+  async explainFailure(words: string): Promise<string> {
+    const full = this.#parts.room === undefined ? undefined : await findOvergrowth(this.#parts);
+    if (full !== undefined) throw full;
+    return adviseOnSpace(this.#parts, words);
   }
 
   #requireNoOvergrowth(): void {

@@ -164,19 +164,19 @@ export class Worker {
   }
 
   /** An attempt that came to no end: its cell is lost, it was stopped, or we are at fault. */
-  async #break(order: Attempt, { code, message }: HotcellError): Promise<void> {
+  async #break(order: Attempt, { code, message, hint }: HotcellError): Promise<void> {
     const { worker, board, log } = this.#parts;
     const { id } = order.task;
     const isTooLarge = code === 'WORKTREE_TOO_LARGE';
     const lost = isTooLarge ? message : (this.#lost ?? (LOSSES.has(code) ? message : undefined));
-    log.error('attempt broken', { task_id: id, event: 'attempt_broken', data: { code, error: message } });
+    log.error('attempt broken', { task_id: id, event: 'attempt_broken', data: { code, error: message, hint } });
     // SECURITY: what it has done to its worktree or to git is gone before others come, too.
     if (lost === undefined) await putAside(order).catch(() => {});
     const taken = await this.#parts.findTaken(id);
     if (taken !== undefined) board.settle(worker, id, taken);
     else if (order.signal.aborted) board.requeue(id, 'stopped');
     else if (lost !== undefined && !isTooLarge) board.lose(id, lost);
-    else board.fail(id, message, 1);
+    else board.fail(id, isTooLarge ? `${message} (${code}: ${hint})` : message, 1);
     if (lost !== undefined && !order.signal.aborted) await this.#crash(lost);
   }
 
