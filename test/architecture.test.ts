@@ -4,7 +4,7 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { DRIVER_NAMES } from '../src/drivers/registry.ts';
-import { syscallTable } from '../src/drivers/preload/syscall-numbers.ts';
+import { syscallTable } from '../src/drivers/linux/syscall-numbers.ts';
 import { LOUD_PERL } from './support/loud-perl.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

@@ -5,7 +5,7 @@ import { toSeccompProfile } from '../../src/drivers/linux/seccomp.ts';
 import { toEnforcement } from '../../src/drivers/oci/probe.ts';
 import type { RuntimeName } from '../../src/drivers/oci/runtime.ts';
 import { toEnforcement as toPreloadEnforcement, type Layer } from '../../src/drivers/preload/probe.ts';
-import { syscallTable } from '../../src/drivers/preload/syscall-numbers.ts';
+import { syscallTable } from '../../src/drivers/linux/syscall-numbers.ts';
 import type { DriverName } from '../../src/drivers/registry.ts';
 import { ENFORCEMENT as SUBPROCESS_ENFORCEMENT } from '../../src/drivers/subprocess/driver.ts';
 import type { Exemptions } from './driver-contract.ts';

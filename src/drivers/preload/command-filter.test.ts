@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { toCommandFilter, type FilterNeeds } from './command-filter.ts';
-import { syscallTable, type SyscallTable } from './syscall-numbers.ts';
+import { judge } from '../linux/bpf.double.ts';
+import { syscallTable, type SyscallTable } from '../linux/syscall-numbers.ts';
 
 const ALLOW = 0x7fff0000;
 const KILL = 0x80000000;
@@ -15,27 +16,6 @@ function tableOf(architecture: string): SyscallTable {
   const table = syscallTable(architecture);
   if (table === undefined) throw new Error(`no table for ${architecture}`);
   return table;
-}
-
-/** What the kernel would do: the few instructions of classic BPF that the filter is made of. */
-function judge(program: Uint8Array, data: Uint32Array): number {
-  const view = new DataView(program.buffer);
-  let accumulator = 0;
-  for (let at = 0; at < program.length / 8; at++) {
-    const [code, value] = [view.getUint16(at * 8, true), view.getUint32(at * 8 + 4, true)];
-    const jump = (condition: boolean): void => {
-      at += view.getUint8(at * 8 + (condition ? 2 : 3));
-    };
-    if (code === 0x20) accumulator = data[value / 4] ?? 0;
-    else if (code === 0x54) accumulator = (accumulator & value) >>> 0;
-    else if (code === 0x15) jump(accumulator === value);
-    else if (code === 0x25) jump(accumulator > value);
-    else if (code === 0x35) jump(accumulator >= value);
-    else if (code === 0x45) jump((accumulator & value) !== 0);
-    else if (code === 0x06) return value;
-    else throw new Error(`unknown instruction ${code}`);
-  }
-  throw new Error('the filter has no end');
 }
 
 function dataOf(audit: number, number: number, args: readonly number[]): Uint32Array {

@@ -1,6 +1,6 @@
 import { ALLOWED_CALLS, MISSING_CALLS, NAMESPACE_FLAGS } from '../linux/seccomp.ts';
-import { assembleFilter, type ArgumentTest, type CallRule, type Verdict } from './bpf.ts';
-import type { SyscallTable } from './syscall-numbers.ts';
+import { assembleFilter, type ArgumentTest, type CallRule, type Verdict } from '../linux/bpf.ts';
+import type { SyscallTable } from '../linux/syscall-numbers.ts';
 
 const ALLOW: Verdict = { kind: 'allow' };
 const errno = (number: number): Verdict => ({ kind: 'errno', errno: number });

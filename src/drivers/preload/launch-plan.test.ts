@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS } from '../../core/limits.ts';
 import { DEFAULT_REACH } from './command-walls.ts';
 import { toLandlockPlan } from './landlock.ts';
 import { toLaunchPlan, type KernelLayer, type LaunchSubject } from './launch-plan.ts';
-import { syscallTable } from './syscall-numbers.ts';
+import { syscallTable } from '../linux/syscall-numbers.ts';
 
 const FULL: KernelLayer = { landlock: 7, seccomp: true, notify: true };
 const SUBJECT: LaunchSubject = {

@@ -3,7 +3,7 @@ import type { Limits } from '../../core/limits.ts';
 import { toCommandFilter, type FilterNeeds } from './command-filter.ts';
 import { toPathRules, type CellFolders } from './command-walls.ts';
 import { TRUNCATION_SINCE, toLandlockPlan, type LandlockPlan } from './landlock.ts';
-import type { SyscallTable } from './syscall-numbers.ts';
+import type { SyscallTable } from '../linux/syscall-numbers.ts';
 
 const GiB = 1024 ** 3;
 

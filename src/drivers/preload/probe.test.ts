@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { unenforced } from '../../core/enforcement.ts';
 import { PreloadDriver } from './driver.ts';
 import { toEnforcement, toRuntime, type Layer } from './probe.ts';
-import { syscallTable } from './syscall-numbers.ts';
+import { syscallTable } from '../linux/syscall-numbers.ts';
 
 function linux(landlock: number, changes: { seccomp?: boolean; isRoot?: boolean } = {}): Layer {
   const table = syscallTable('x64');

@@ -6,7 +6,7 @@ import { unenforced, type EnforcedBy, type Enforcement } from '../../core/enforc
 import type { Limits } from '../../core/limits.ts';
 import { ownNumbers, toCores, type KernelLayer } from './launch-plan.ts';
 import { SCOPES_SINCE } from './landlock.ts';
-import { syscallTable, type SyscallTable } from './syscall-numbers.ts';
+import { syscallTable, type SyscallTable } from '../linux/syscall-numbers.ts';
 
 const SANDBOX_EXEC = '/usr/bin/sandbox-exec';
 const TIME_MS = 20_000;

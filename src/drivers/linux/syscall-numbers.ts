@@ -1,4 +1,4 @@
-/** The numbers of the system calls that the filter speaks of, as in the kernel's unistd headers. */
+/** The numbers of the system calls that filters speak of or that make walls, as in the kernel's unistd headers. */
 const X64 = `
   accept:43 accept4:288 access:21 alarm:37 arch_prctl:158 bind:49 brk:12 cachestat:451 capget:125 capset:126
   chdir:80 chmod:90 chown:92 clock_getres:229 clock_gettime:228 clock_nanosleep:230 clone:56 clone3:435
@@ -18,7 +18,7 @@ const X64 = `
   landlock_restrict_self:446 lchown:94 lgetxattr:192 link:86 linkat:265 listen:50 listxattr:194
   listxattrat:465 llistxattr:195 lremovexattr:198 lseek:8 lsetxattr:189 lstat:6 madvise:28
   map_shadow_stack:453 membarrier:324 memfd_create:319 memfd_secret:447 mincore:27 mkdir:83 mkdirat:258
-  mknod:133 mknodat:259 mlock:149 mlock2:325 mlockall:151 mmap:9 mprotect:10 mq_getsetattr:245 mq_notify:244
+  mknod:133 mknodat:259 mlock:149 mlock2:325 mlockall:151 mmap:9 mount:165 mprotect:10 mq_getsetattr:245 mq_notify:244
   mq_open:240 mq_timedreceive:243 mq_timedsend:242 mq_unlink:241 mremap:25 mseal:462 msgctl:71 msgget:68
   msgrcv:70 msgsnd:69 msync:26 munlock:150 munlockall:152 munmap:11 nanosleep:35 newfstatat:262 open:2
   openat:257 openat2:437 pause:34 personality:135 pidfd_getfd:438 pidfd_open:434 pidfd_send_signal:424
@@ -32,14 +32,14 @@ const X64 = `
   sched_getparam:143 sched_getscheduler:145 sched_rr_get_interval:148 sched_setaffinity:203
   sched_setattr:314 sched_setparam:142 sched_setscheduler:144 sched_yield:24 seccomp:317 select:23 semctl:66
   semget:64 semop:65 semtimedop:220 sendfile:40 sendmmsg:307 sendmsg:46 sendto:44 set_robust_list:273
-  set_thread_area:205 set_tid_address:218 setfsgid:123 setfsuid:122 setgid:106 setgroups:116 setitimer:38
+  set_thread_area:205 set_tid_address:218 setfsgid:123 setfsuid:122 setgid:106 setgroups:116 sethostname:170 setitimer:38
   setpgid:109 setpriority:141 setregid:114 setresgid:119 setresuid:117 setreuid:113 setrlimit:160 setsid:112
   setsockopt:54 setuid:105 setxattr:188 setxattrat:463 shmat:30 shmctl:31 shmdt:67 shmget:29 shutdown:48
   sigaltstack:131 signalfd:282 signalfd4:289 socket:41 socketpair:53 splice:275 stat:4 statfs:137 statx:332
   symlink:88 symlinkat:266 sync:162 sync_file_range:277 syncfs:306 sysinfo:99 tee:276 tgkill:234 time:201
   timer_create:222 timer_delete:226 timer_getoverrun:225 timer_gettime:224 timer_settime:223
   timerfd_create:283 timerfd_gettime:287 timerfd_settime:286 times:100 tkill:200 truncate:76 umask:95
-  uname:63 unlink:87 unlinkat:263 utime:132 utimensat:280 utimes:235 vfork:58 vmsplice:278 wait4:61
+  umount2:166 uname:63 unlink:87 unlinkat:263 unshare:272 utime:132 utimensat:280 utimes:235 vfork:58 vmsplice:278 wait4:61
   waitid:247 write:1 writev:20
 `;
 
@@ -60,7 +60,7 @@ const ARM64 = `
   ioprio_set:30 kill:129 landlock_add_rule:445 landlock_create_ruleset:444 landlock_restrict_self:446
   lgetxattr:9 linkat:37 listen:201 listxattr:11 listxattrat:465 llistxattr:12 lremovexattr:15 lseek:62
   lsetxattr:6 madvise:233 map_shadow_stack:453 membarrier:283 memfd_create:279 memfd_secret:447 mincore:232
-  mkdirat:34 mknodat:33 mlock:228 mlock2:284 mlockall:230 mmap:222 mprotect:226 mq_getsetattr:185
+  mkdirat:34 mknodat:33 mlock:228 mlock2:284 mlockall:230 mmap:222 mount:40 mprotect:226 mq_getsetattr:185
   mq_notify:184 mq_open:180 mq_timedreceive:183 mq_timedsend:182 mq_unlink:181 mremap:216 mseal:462
   msgctl:187 msgget:186 msgrcv:188 msgsnd:189 msync:227 munlock:229 munlockall:231 munmap:215 nanosleep:101
   newfstatat:79 openat:56 openat2:437 personality:92 pidfd_getfd:438 pidfd_open:434 pidfd_send_signal:424
@@ -74,13 +74,13 @@ const ARM64 = `
   sched_rr_get_interval:127 sched_setaffinity:122 sched_setattr:274 sched_setparam:118
   sched_setscheduler:119 sched_yield:124 seccomp:277 semctl:191 semget:190 semop:193 semtimedop:192
   sendfile:71 sendmmsg:269 sendmsg:211 sendto:206 set_robust_list:99 set_tid_address:96 setfsgid:152
-  setfsuid:151 setgid:144 setgroups:159 setitimer:103 setpgid:154 setpriority:140 setregid:143 setresgid:149
+  setfsuid:151 setgid:144 setgroups:159 sethostname:161 setitimer:103 setpgid:154 setpriority:140 setregid:143 setresgid:149
   setresuid:147 setreuid:145 setrlimit:164 setsid:157 setsockopt:208 setuid:146 setxattr:5 setxattrat:463
   shmat:196 shmctl:195 shmdt:197 shmget:194 shutdown:210 sigaltstack:132 signalfd4:74 socket:198
   socketpair:199 splice:76 statfs:43 statx:291 symlinkat:36 sync:81 sync_file_range:84 syncfs:267
   sysinfo:179 tee:77 tgkill:131 timer_create:107 timer_delete:111 timer_getoverrun:109 timer_gettime:108
   timer_settime:110 timerfd_create:85 timerfd_gettime:87 timerfd_settime:86 times:153 tkill:130 truncate:45
-  umask:166 uname:160 unlinkat:35 utimensat:88 vmsplice:75 wait4:260 waitid:95 write:64 writev:66
+  umask:166 umount2:39 uname:160 unlinkat:35 unshare:97 utimensat:88 vmsplice:75 wait4:260 waitid:95 write:64 writev:66
 `;
 
 export type Architecture = 'x64' | 'arm64';
