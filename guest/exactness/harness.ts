@@ -5,14 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { encodeJobFrame } from '../../src/pool/job-frame.ts';
-
-export interface Program {
-  readonly code: string;
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  readonly files?: Readonly<Record<string, string | Uint8Array>>;
-  readonly stdin?: string;
-}
+import { toProgram, type Corpus, type Program } from './corpus/program.ts';
 
 export interface Language {
   readonly extension: string;
@@ -171,28 +164,13 @@ export function runHot(language: Language, program: Program, input?: Uint8Array)
   return run([...language.hot, file], { ...language.hotEnv }, frame, true);
 }
 
-export type Corpus = Readonly<Record<string, string | Program>>;
-
 /** Runs every program bare and hot, in the same place, and expects the same outcome. */
 export function exact(name: string, language: Language, corpus: Corpus): void {
   describe(`${name} goes on as if started on the file`, () => {
     test.for(Object.entries(corpus))('%s', { timeout: 30_000 }, async ([, entry]) => {
-      const program = typeof entry === 'string' ? { code: entry } : entry;
+      const program = toProgram(entry);
       const bare = await runBare(language, program);
       expect(await runHot(language, program)).toEqual(bare);
     });
   });
 }
-
-export const withInput = (code: string): Program => ({
-  code,
-  stdin: 'first line\nsecond ä\n\n3\nlast without newline',
-});
-export const withArgs = (code: string): Program => ({
-  code,
-  args: ['', 'a b', '--flag', 'ünï', '-x', 'q\'u"o$te\\n', 'line\nbreak'],
-});
-export const withEnv = (code: string): Program => ({
-  code,
-  env: { FOO: 'a b\nc', EMPTY: '', ÜNI: 'ö=ü', TZ: 'Asia/Tokyo' },
-});

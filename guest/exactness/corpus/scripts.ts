@@ -1,4 +1,4 @@
-import { type Corpus, withArgs, withEnv, withInput } from './harness.ts';
+import { type Corpus, withArgs, withEnv, withInput } from './program.ts';
 
 /** Programs that node and bun both run. */
 export const scripts: Corpus = {
