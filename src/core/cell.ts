@@ -85,6 +85,8 @@ export interface Isolation {
   readonly driver: string;
   readonly runtime: string;
   readonly enforcement: Enforcement;
+  /** `nested`: the walls were made inside a cell with slots (see `Nest`). Else by the runtime itself. */
+  readonly walls?: 'nested' | 'runtime';
 }
 
 export interface CellSummary {

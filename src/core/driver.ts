@@ -1,4 +1,6 @@
 import type { Cell, CellImage, CellSpec, CellSummary, LeftCell, LeftLastingCell } from './cell.ts';
+import type { ExecRequest } from './exec.ts';
+import type { Limits } from './limits.ts';
 import type { Enforcement } from './enforcement.ts';
 
 export type Probe =
@@ -55,6 +57,40 @@ export interface LastingCells {
   reclaim(store: string, keep: ReadonlySet<string>): Promise<string[]>;
 }
 
+/** What a cell with slots is made for. */
+export interface NestSpec {
+  readonly name: string;
+  /** Of each run. */
+  readonly limits: Limits;
+  /** Runs side by side. */
+  readonly slots: number;
+  /** An interpreter that forks the runs once it has booted, for `fork`; else every run executes its own command. */
+  readonly forker?: ExecRequest;
+}
+
+/** One run in a slot. */
+export interface NestedRun {
+  readonly name: string;
+  /**
+   * `hot`: the command begins at once, on the file that it asks for. `late`: it waits for its job, behind walls already.
+   * `fork`: what waits is a copy of the forker, and there is no command.
+   */
+  readonly mode: 'hot' | 'late' | 'fork';
+  readonly command?: ExecRequest;
+}
+
+/** A cell that was made once and whose slots each serve one run after the other, every one behind walls of its own. */
+export interface Nest {
+  readonly id: string;
+  /** What is left of its slots' runs: no identity is given twice. */
+  readonly runsLeft: number;
+  /** Precondition: the run before in this slot has ended. What comes is a cell like any other, with `main`. */
+  begin(slot: number, run: NestedRun): Promise<Cell>;
+  /** Resolves when it has ended for whatever reason, with all its runs. */
+  readonly gone: Promise<void>;
+  dispose(): Promise<void>;
+}
+
 /** A way to make cells. Vendor-free: nothing of a runtime's own words crosses this line. */
 export interface Driver {
   readonly name: string;
@@ -64,6 +100,11 @@ export interface Driver {
   create(spec: CellSpec): Promise<Cell>;
   /** Cells that outlive the server (`CellSpec.lasting`). Absent where they end with it: then such a spec is refused. */
   readonly lasting?: LastingCells;
+  /**
+   * A cell with slots; its walls have been looked at from inside. Throws POLICY_UNENFORCEABLE with the reason where they
+   * cannot be made as planned. Absent where no such cells are known.
+   */
+  openNest?(spec: NestSpec): Promise<Nest>;
   /** The live cells of this instance. */
   list(): CellSummary[];
   /** What cells with this image are really made from, for receipts. Absent where cells are made from none. */

@@ -16,6 +16,13 @@ import { toKilledOutcome, toOutcome, toOwnCause, toReached, toUsage, type Figure
 const GRANT_BYTES = 64 * 1024;
 const NO_USAGE: Usage = { cpuMs: 0, peakMemoryBytes: undefined, reached: [] };
 
+/** Who counts what a command uses, and lets it die, where its agent does neither. */
+export interface Account {
+  usage(): Usage;
+  /** Before a kill: whoever is throttled would be long in dying. */
+  release(): void;
+}
+
 export interface AgentExecParts {
   /** The number of the command. */
   readonly id: number;
@@ -33,6 +40,7 @@ export interface AgentExecParts {
   send(type: string, payload?: Uint8Array): boolean;
   /** Asks the agent for the figures so far; undefined when it does not answer. */
   ask(): Promise<Figures | undefined>;
+  readonly account?: Account;
   /** Limits that the kernel reported as reached since the command began, where the agent cannot see it. */
   reached(): readonly ReachableLimit[];
   /** The command does not die: ends the cell. Rejects when that fails, too. */
@@ -85,6 +93,8 @@ export class AgentExec implements Exec {
   }
 
   async usage(): Promise<Usage> {
+    const { account } = this.#parts;
+    if (account !== undefined) return account.usage();
     const figures = this.#figures ?? (await this.#parts.ask());
     return figures === undefined ? NO_USAGE : toUsage(figures, this.#parts.alone, []);
   }
@@ -108,6 +118,7 @@ export class AgentExec implements Exec {
   kill(cause: KillCause): Promise<void> {
     if (this.#isEnded) return Promise.resolve();
     this.#cause ??= cause;
+    this.#parts.account?.release();
     this.#parts.send('K');
     this.#lastResort ??= setTimeout(() => void this.#giveUp(), this.#parts.killMs);
     return Promise.resolve();
@@ -144,8 +155,9 @@ export class AgentExec implements Exec {
 
   exited(figures: Figures): void {
     this.#figures = figures;
-    const reached = [...toReached(figures), ...this.#parts.reached()];
-    const usage = toUsage(figures, this.#parts.alone, reached);
+    const counted = this.#parts.account?.usage();
+    const reached = counted?.reached ?? [...toReached(figures), ...this.#parts.reached()];
+    const usage = counted ?? toUsage(figures, this.#parts.alone, reached);
     this.#queue.push({
       type: 'exit',
       outcome: toOutcome(figures, this.#cause ?? toOwnCause(figures), reached),
@@ -166,13 +178,18 @@ export class AgentExec implements Exec {
     const limit = 'memoryBytes';
     const outcome =
       this.#cause === undefined ? ({ kind: 'limit', limit } as const) : toKilledOutcome(this.#cause);
-    this.#queue.push({ type: 'exit', outcome, usage: { ...NO_USAGE, reached: [limit] } });
+    const usage = this.#parts.account?.usage() ?? { ...NO_USAGE, reached: [limit] };
+    this.#queue.push({ type: 'exit', outcome, usage });
     this.#end();
   }
 
   /** The command is gone with its cell or its supervisor, or, for any other error, nobody knows what became of it. */
   lost(error: HotcellError): void {
     if (this.#isEnded) return;
+    if (this.#parts.account?.usage().reached.includes('memoryBytes') === true) {
+      this.ranOutOfMemory();
+      return;
+    }
     // Whoever was to be killed is dead with the cell; of one that cannot be reached that would be a guess.
     if (this.#cause === undefined || error.code !== 'CELL_LOST') {
       this.#end(error);

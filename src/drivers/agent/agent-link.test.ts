@@ -152,7 +152,7 @@ describe('ready', () => {
   test('resolves with the first word of the agent', async () => {
     const { link, say } = makeLink();
     say('R', 0);
-    await expect(link.untilReady()).resolves.toBeUndefined();
+    await expect(link.untilReady()).resolves.toBe('');
   });
 
   test('[CX-08] rejects when there never will be one', async () => {

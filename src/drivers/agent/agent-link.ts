@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { HotcellError } from '../../core/errors.ts';
 import type { Deadline, ExecRequest, ReachableLimit } from '../../core/exec.ts';
-import { AgentExec, encodeDeadline, type AgentExecParts } from './agent-exec.ts';
+import { AgentExec, encodeDeadline, type Account, type AgentExecParts } from './agent-exec.ts';
 import { FrameReader, encodeFrame, type Frame } from '../../lib/frames.ts';
 import { parseFigures, type Figures } from './report.ts';
 
@@ -41,7 +41,7 @@ const GREETING_BYTES = 8;
 /** The connection to the agent that is PID 1 of a cell. */
 export class AgentLink {
   readonly #parts: AgentLinkParts;
-  #ready = Promise.withResolvers<undefined>();
+  #ready = Promise.withResolvers<string>();
   #reader = new FrameReader(LONGEST_PAYLOAD);
   readonly #execs = new Map<number, AgentExec>();
   readonly #questions = new Map<number, ((figures: Figures | undefined) => void)[]>();
@@ -101,14 +101,21 @@ export class AgentLink {
     }
   }
 
-  /** Resolves when the agent runs; rejects when it never will, or has not within a while. */
-  async untilReady(): Promise<void> {
-    await this.#untilAnswered();
+  /** Resolves when the agent runs, with what it said then; rejects when it never will, or has not within a while. */
+  async untilReady(): Promise<string> {
+    const words = await this.#untilAnswered();
     const { lasting } = this.#parts;
     if (lasting?.adopted === false) this.#send('M', 0, lasting.marker);
+    return words;
   }
 
-  async #untilAnswered(): Promise<void> {
+  /** Tells the one that makes runs in slots what slots to have. */
+  async openSlots(plan: string): Promise<string> {
+    this.#send('N', 0, encoder.encode(plan));
+    return this.untilReady();
+  }
+
+  async #untilAnswered(): Promise<string> {
     const { cellName, giveUp, lasting } = this.#parts;
     const timer = setTimeout(() => {
       this.close(new HotcellError('CELL_START_FAILED', `cell ${cellName}: its agent does not start`));
@@ -117,7 +124,7 @@ export class AgentLink {
     }, STARTS_MS);
     const greeting = this.#greet();
     try {
-      await this.#ready.promise;
+      return await this.#ready.promise;
     } finally {
       clearTimeout(timer);
       clearInterval(greeting);
@@ -153,6 +160,16 @@ export class AgentLink {
     return exec;
   }
 
+  /** Has a run made in a slot; `order` is for whoever makes it. NUL parts its words. */
+  begin(order: readonly string[], account: Account): AgentExec {
+    if (this.#closed !== undefined) throw this.#closed;
+    const payload = encodeWords(order);
+    const id = ++this.#lastId;
+    const exec = this.#toExec(id, { alone: true, terminal: false, fromByte: 0, account });
+    this.#send('S', id, payload);
+    return exec;
+  }
+
   /** The deadline of the cell itself; undefined takes it back. */
   endAfter(deadline: Deadline | undefined): void {
     const endsAt = Date.now() + (deadline?.afterMs ?? 0);
@@ -169,7 +186,10 @@ export class AgentLink {
     this.#send('G', 0, encoder.encode(`${cut}\n`));
   }
 
-  #toExec(id: number, options: Pick<AgentExecParts, 'alone' | 'terminal' | 'fromByte'>): AgentExec {
+  #toExec(
+    id: number,
+    options: Pick<AgentExecParts, 'alone' | 'terminal' | 'fromByte' | 'account'>,
+  ): AgentExec {
     const before = this.#parts.countReached?.();
     const exec: AgentExec = new AgentExec({
       id,
@@ -239,11 +259,12 @@ export class AgentLink {
       this.#inherited.add(id);
       this.#lastId = Math.max(this.#lastId, id);
     }
-    this.#ready.resolve(undefined);
+    this.#ready.resolve('');
   }
 
   #handle({ type, id, payload }: Frame): void {
-    if (type === 'R') this.#ready.resolve(undefined);
+    if (type === 'R') this.#ready.resolve(Buffer.from(payload).toString());
+    if (type === 'F' && id === 0) this.#failed(Buffer.from(payload).toString());
     if (type === 'H') this.#onGreeting(payload);
     const exec = this.#execs.get(id);
     if (exec === undefined) return;
@@ -276,6 +297,11 @@ export class AgentLink {
     }
     this.#execs.delete(id);
     this.#answer(id, exec.figures);
+  }
+
+  /** The agent itself cannot go on. */
+  #failed(words: string): void {
+    this.close(new HotcellError('CELL_START_FAILED', `cell ${this.#parts.cellName} did not start: ${words}`));
   }
 
   #answer(id: number, figures: Figures | undefined): void {
@@ -319,6 +345,10 @@ function encodeStart(request: ExecRequest & { readonly cwd: string }, alone: boo
     ...request.argv,
     ...Object.entries(request.env).map(([name, value]) => `${name}=${value}`),
   ];
+  return encodeWords(words);
+}
+
+function encodeWords(words: readonly string[]): Uint8Array {
   // SECURITY: a NUL from outside would make more words of one, such as a variable that nobody gave.
   if (words.some((word) => word.includes('\0'))) throw new RangeError('a word of a command contains NUL');
   return encoder.encode(words.join('\0'));

@@ -47,8 +47,8 @@ export abstract class AgentCell<Stream extends Writable> extends KnownCell imple
   }
 
   /** Resolves when the agent has said that it is there. */
-  ready(): Promise<void> {
-    return this.link.untilReady();
+  async ready(): Promise<void> {
+    await this.link.untilReady();
   }
 
   async exec(request: ExecRequest): Promise<Exec> {

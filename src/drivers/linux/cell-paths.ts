@@ -6,3 +6,6 @@ export const GUEST_IN_CELL = '/opt/hotcell/guest';
 
 /** What placeholders in argv and env stand for. */
 export const PATHS_IN_CELL: PathsInCell = { workdir: WORKDIR_IN_CELL, guest: GUEST_IN_CELL };
+
+/** Who the program of a cell is, inside it. Also its group. */
+export const CELL_UID = 1000;

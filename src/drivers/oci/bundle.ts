@@ -5,8 +5,10 @@ import type { ExecRequest } from '../../core/exec.ts';
 import { inspectFolders, type BoundFolder } from '../linux/bound-folders.ts';
 import { PATHS_IN_CELL } from '../linux/cell-paths.ts';
 import { toHostname } from '../linux/hostname.ts';
-import { toSeccompProfile } from '../linux/seccomp.ts';
-import { LEAF, toRuntimePath } from './cgroup.ts';
+import { toOuterProfile } from '../linux/inner-filter.ts';
+import { toSeccompProfile, type SeccompProfile } from '../linux/seccomp.ts';
+import { toRuntimePath } from './cgroup.ts';
+import { LEAF } from './cgroup-plan.ts';
 import { toConfigJson } from './config-json.ts';
 import { toChannelMounts, type FifoKit } from './fifo-kit.ts';
 import type { HostIdentity } from './identity.ts';
@@ -19,14 +21,20 @@ export interface BundleInput {
   readonly folder: string;
   readonly identity: HostIdentity;
   readonly kit: FifoKit;
+  /** It has slots, in which runs get walls of their own. */
+  readonly isNest: boolean;
   /** The cell's cgroup, from the folder that is ours. */
   readonly cgroupPath: string;
 }
 
-/** PID 1: an init for one program, or the agent that takes commands. */
-function toInit({ main, lasting }: CellSpec): ExecRequest {
+/** What root of a cell with slots needs to make walls; each run has lost all of it before its program begins. */
+const WALL_MAKERS = ['CAP_SYS_ADMIN', 'CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP', 'CAP_KILL', 'CAP_NET_ADMIN'];
+
+/** PID 1: an init for one program, the agent that takes commands, or the one that relays for the runs in its slots. */
+function toInit({ main, lasting }: CellSpec, isNest: boolean): ExecRequest {
   if (main === undefined) {
     const ends = [join(CHANNEL_IN_CELL, 'in'), join(CHANNEL_IN_CELL, 'out')];
+    if (isNest) return { argv: ['perl', '{guest}/nest.pl', ...ends], env: {} };
     return {
       argv: ['perl', '{guest}/agent.pl', ...(lasting === undefined ? [] : ['--lasting']), ...ends],
       env: {},
@@ -42,13 +50,17 @@ function toInit({ main, lasting }: CellSpec): ExecRequest {
 
 /** Lays down the folder that a runtime makes a container from. */
 export async function writeBundle(site: OciSite, input: BundleInput): Promise<void> {
-  const { spec, identity } = input;
+  const { spec, identity, isNest } = input;
   const { ownKernel, writableBind } = site.cli.traits;
   const { cgroups, rootless } = site.host;
   const folders = await inspectFolders(spec.folders ?? []);
   for (const folder of folders) await makeMountPoint(site.rootfs.path, folder);
   if (ownKernel) for (const { folder } of folders) await requireSearchableWay(folder, identity.host);
-  const { argv, env, cwd } = fillRequest(toInit(spec), withFolders(PATHS_IN_CELL, spec.folders), BASE_ENV);
+  const { argv, env, cwd } = fillRequest(
+    toInit(spec, isNest),
+    withFolders(PATHS_IN_CELL, spec.folders),
+    BASE_ENV,
+  );
   const config = toConfigJson(
     {
       argv,
@@ -58,6 +70,7 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
       rootfs: site.rootfs.path,
       identity,
       limits: spec.limits,
+      capabilities: isNest ? WALL_MAKERS : [],
       readOnly: site.rootfs.readOnly,
       folders: folders.map(({ folder, at, writable = false }) => ({
         source: folder,
@@ -73,7 +86,7 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
       cgroupsPath:
         cgroups.version === 'none' ? undefined : toRuntimePath(cgroups, join(input.cgroupPath, LEAF)),
       // gVisor's kernel is the filter; it would take ours only without the errno that makes libraries fall back.
-      seccomp: ownKernel ? undefined : toSeccompProfile(process.arch),
+      seccomp: ownKernel ? undefined : toProfile(isNest),
       limitsProcesses: ownKernel,
       // Shared memory that a command leaves behind would stay as long as the cell does. Without root nobody may say so.
       sysctl: spec.main === undefined && !ownKernel && !rootless ? { 'kernel.shm_rmid_forced': '1' } : {},
@@ -85,6 +98,11 @@ export async function writeBundle(site: OciSite, input: BundleInput): Promise<vo
   );
   await mkdir(input.folder, { recursive: true, mode: 0o711 });
   await writeFile(join(input.folder, 'config.json'), JSON.stringify(config));
+}
+
+function toProfile(isNest: boolean): SeccompProfile | undefined {
+  const profile = toSeccompProfile(process.arch);
+  return isNest && profile !== undefined ? toOuterProfile(profile) : profile;
 }
 
 /** In the root, which is read-only for cells and not for us. What lies in a folder of the host must be there already. */

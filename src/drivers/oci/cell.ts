@@ -11,6 +11,7 @@ import {
 } from '../../core/cell.ts';
 import { HotcellError, toHotcellError } from '../../core/errors.ts';
 import type { Exec, ExecRequest, KillCause, Usage } from '../../core/exec.ts';
+import type { Account, AgentExec } from '../agent/agent-exec.ts';
 import { AgentLink, type LastingLink } from '../agent/agent-link.ts';
 import { KnownCell } from '../known-cell.ts';
 import { PATHS_IN_CELL, WORKDIR_IN_CELL } from '../linux/cell-paths.ts';
@@ -106,6 +107,23 @@ export class OciCell extends KnownCell implements Cell {
   /** Resolves when the cell can take commands. */
   async ready(): Promise<void> {
     await this.#link?.untilReady();
+  }
+
+  /** In a cell with slots: resolves when they are there, with the numbers that those who make its runs have in it. */
+  async openSlots(plan: string): Promise<readonly number[]> {
+    const words = await this.#link?.openSlots(plan);
+    return (words ?? '').split(' ').map(Number);
+  }
+
+  /** Has a run made in a slot. */
+  begin(order: readonly string[], account: Account): AgentExec {
+    if (this.#link === undefined) throw new HotcellError('INTERNAL', 'this cell has no slots');
+    return this.#link.begin(order, account);
+  }
+
+  /** The processes of the cell as the host numbers them, by the numbers that they have inside. */
+  hostPids(): Promise<ReadonlyMap<number, number>> {
+    return this.#parts.cgroup?.hostPids() ?? Promise.resolve(new Map());
   }
 
   /** Precondition: the agent has opened its ends, or there is none any more. */

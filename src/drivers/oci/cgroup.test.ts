@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { DEFAULT_LIMITS } from '../../core/limits.ts';
 import type { CgroupLayout } from './cgroup-layout.ts';
-import { CellCgroup, toCgroupPlan, toRuntimePath } from './cgroup.ts';
+import { CellCgroup, toRuntimePath } from './cgroup.ts';
+import { toCgroupPlan } from './cgroup-plan.ts';
 import { toTraits } from './runtime-traits.ts';
 
 const MiB = 1024 ** 2;
@@ -50,7 +51,7 @@ describe('the plan', () => {
     ['v2', V2],
   ] as const)('[CX-09] gVisor on %s: what its own kernel needs comes on top', (_version, layout) => {
     const limits = new Map(
-      toCgroupPlan(layout, '/c', DEFAULT_LIMITS, GVISOR).limits.map(([file, value]) => [
+      toCgroupPlan(layout, '/c', DEFAULT_LIMITS, { overhead: GVISOR }).limits.map(([file, value]) => [
         file.replace(/.*\//, ''),
         value,
       ]),

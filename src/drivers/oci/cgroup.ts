@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { mkdir, readFile, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { basename, join, relative } from 'node:path';
 import type { CellUsage } from '../../core/cell.ts';
@@ -7,95 +7,8 @@ import { HotcellError } from '../../core/errors.ts';
 import { errnoOf } from '../../lib/errno.ts';
 import type { Limits } from '../../core/limits.ts';
 import { ASIDE, type CgroupLayout } from './cgroup-layout.ts';
-import { NO_OVERHEAD, type Overhead } from '../linux/runtime-overhead.ts';
+import { toCgroupPlan, type CgroupPlan, type FileName } from './cgroup-plan.ts';
 import { type RuntimeTraits } from './runtime-traits.ts';
-
-const CPU_PERIOD_US = 100_000;
-
-/** The runtime puts the processes one level below, so that the figures outlive the runtime's own clean-up. */
-export const LEAF = 'cell';
-
-type FileName = 'cpu' | 'memoryPeak';
-
-/** Files to read the usage from, and files to write the limits to. Pure. */
-interface CgroupPlan {
-  readonly folders: readonly string[];
-  /** Where v1 counts what `outOfMemory` and `outOfProcesses` tell; a runtime that finds them made does not remove them. */
-  readonly leaves: readonly string[];
-  readonly limits: readonly (readonly [path: string, value: string])[];
-  readonly memory: readonly string[];
-  readonly quota: readonly [path: string, unlimited: string];
-  /** Where the processes are. */
-  readonly members: readonly string[];
-  /** Counted for the cell and everything below it; read from descriptors that stay open. */
-  readonly stats: Readonly<Record<FileName, string>>;
-  /** v1 counts these only where the process is, one level below; so they are gone when the runtime has tidied up. */
-  readonly outOfMemory: readonly string[];
-  /** Memory and processes at the moment. */
-  readonly current: readonly [memory: string, processes: string];
-  readonly outOfProcesses: readonly string[];
-  readonly cpuUnitsPerMs: number;
-}
-
-export function toCgroupPlan(
-  layout: CgroupLayout & { version: 1 | 2 },
-  path: string,
-  limits: Limits,
-  overhead: Overhead = NO_OVERHEAD,
-): CgroupPlan {
-  const bytes = String(limits.memoryBytes + overhead.memoryBytes);
-  const threads = String(overhead.threads + overhead.threadsPerProcess * limits.processes);
-  const quotaUs = Math.max(1000, Math.round(limits.cpus * CPU_PERIOD_US));
-  if (layout.version === 2) {
-    const folder = join(layout.root, path);
-    const memoryMax = join(folder, 'memory.max');
-    return {
-      folders: [folder],
-      leaves: [],
-      limits: [
-        [memoryMax, bytes],
-        [join(folder, 'memory.swap.max'), '0'],
-        [join(folder, 'pids.max'), threads],
-        [join(folder, 'cpu.max'), `${quotaUs} ${CPU_PERIOD_US}`],
-      ],
-      memory: [memoryMax],
-      quota: [join(folder, 'cpu.max'), 'max'],
-      members: [join(folder, LEAF)],
-      stats: {
-        cpu: join(folder, 'cpu.stat'),
-        memoryPeak: join(folder, 'memory.peak'),
-      },
-      outOfMemory: [join(folder, 'memory.events')],
-      current: [join(folder, 'memory.current'), join(folder, 'pids.current')],
-      outOfProcesses: [join(folder, 'pids.events'), join(folder, LEAF, 'pids.events')],
-      cpuUnitsPerMs: 1000,
-    };
-  }
-  const at = (controller: keyof typeof layout.mounts, file = ''): string =>
-    join(layout.mounts[controller], path, file);
-  return {
-    folders: [...new Set([at('cpu'), at('cpuacct'), at('memory'), at('pids')])],
-    leaves: [at('memory', LEAF), at('pids', LEAF)],
-    limits: [
-      [at('memory', 'memory.limit_in_bytes'), bytes],
-      [at('memory', 'memory.memsw.limit_in_bytes'), bytes],
-      [at('pids', 'pids.max'), threads],
-      [at('cpu', 'cpu.cfs_period_us'), String(CPU_PERIOD_US)],
-      [at('cpu', 'cpu.cfs_quota_us'), String(quotaUs)],
-    ],
-    memory: [at('memory', 'memory.limit_in_bytes'), at('memory', 'memory.memsw.limit_in_bytes')],
-    quota: [at('cpu', 'cpu.cfs_quota_us'), '-1'],
-    members: [at('pids', LEAF)],
-    stats: {
-      cpu: at('cpuacct', 'cpuacct.usage'),
-      memoryPeak: at('memory', 'memory.max_usage_in_bytes'),
-    },
-    current: [at('memory', 'memory.usage_in_bytes'), at('pids', 'pids.current')],
-    outOfMemory: [at('memory', `${LEAF}/memory.oom_control`)],
-    outOfProcesses: [at('pids', `${LEAF}/pids.events`)],
-    cpuUnitsPerMs: 1_000_000,
-  };
-}
 
 /** Files that a kernel may lack (swap accounting, recent counters); every other one must be there. */
 const OPTIONAL = /memsw|swap|peak$/;
@@ -121,7 +34,7 @@ export class CellCgroup {
     { overhead }: RuntimeTraits,
   ): CellCgroup {
     return new CellCgroup(
-      toCgroupPlan(layout, path, limits, overhead),
+      toCgroupPlan(layout, path, limits, { overhead }),
       limits.memoryBytes,
       overhead.memoryBytes,
     );
@@ -131,10 +44,10 @@ export class CellCgroup {
     layout: CgroupLayout & { version: 1 | 2 },
     path: string,
     limits: Limits,
-    traits: RuntimeTraits,
+    traits: Pick<RuntimeTraits, 'overhead' | 'ownKernel'> & { readonly leaf?: string },
   ): Promise<CellCgroup> {
     const { overhead, ownKernel } = traits;
-    const plan = toCgroupPlan(layout, path, limits, overhead);
+    const plan = toCgroupPlan(layout, path, limits, traits);
     const cgroup = new CellCgroup(plan, limits.memoryBytes, overhead.memoryBytes);
     await Promise.all(plan.folders.map((folder) => mkdir(folder)));
     // Out of memory, the kernel ends that other kernel with all its processes: nobody is left to hold the leaf.
@@ -178,9 +91,8 @@ export class CellCgroup {
   }
 
   #read(name: FileName): string | undefined {
-    const descriptor = this.#stats.get(name) ?? openIfThere(this.#plan.stats[name]);
+    const descriptor = this.#open(name, 'r');
     if (descriptor === undefined) return undefined;
-    this.#stats.set(name, descriptor);
     const buffer = Buffer.allocUnsafe(1024);
     try {
       return buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0));
@@ -188,6 +100,12 @@ export class CellCgroup {
       // Somebody else removed the cgroup, and the end of the cell must be told all the same.
       return undefined;
     }
+  }
+
+  #open(name: FileName, mode: 'r' | 'r+'): number | undefined {
+    const descriptor = this.#stats.get(name) ?? openIfThere(this.#plan.stats[name], mode);
+    if (descriptor !== undefined) this.#stats.set(name, descriptor);
+    return descriptor;
   }
 
   limitMemory(granted: number): void {
@@ -203,11 +121,46 @@ export class CellCgroup {
    * SECURITY: the ids come from the kernel's own list a moment ago, not from a record that could be outdated.
    */
   async kill(): Promise<boolean> {
-    // A throttled process dies only when it is scheduled again; without the quota that is at once.
-    const [quotaFile, unlimited] = this.#plan.quota;
-    await writeFile(quotaFile, unlimited).catch(() => {});
+    this.lift();
     const counts = await Promise.all(this.#plan.members.map((folder) => killMembers(folder)));
     return counts.some((count) => count > 0);
+  }
+
+  /** A throttled process dies only when it is scheduled again; without the quota that is at once. */
+  lift(): void {
+    const [file, unlimited] = this.#plan.quota;
+    try {
+      writeFileSync(file, unlimited);
+    } catch {
+      // Gone already.
+    }
+  }
+
+  /** As if nobody had been in it before: the quota is full and the peak is what there is now. */
+  renew(): void {
+    const [file] = this.#plan.quota;
+    for (const [limit, value] of this.#plan.limits) if (limit === file) writeLimit(limit, value);
+    const peak = this.#open('memoryPeak', 'r+');
+    // Kernels before 6.12 know of no such thing in cgroup v2: there the peak is that of all who were in it.
+    if (peak !== undefined) writeIfAllowed(peak, '0');
+  }
+
+  /** Its processes as the host numbers them, by the numbers that they have in their own namespace. */
+  async hostPids(): Promise<ReadonlyMap<number, number>> {
+    const pids = new Map<number, number>();
+    for (const folder of this.#plan.members)
+      for (const pid of toPids(await readFile(join(folder, 'cgroup.procs'), 'utf8'))) {
+        const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+        const inside = /^NSpid:.*\t(\d+)$/m.exec(status)?.[1];
+        if (inside !== undefined) pids.set(Number(inside), pid);
+      }
+    return pids;
+  }
+
+  /** Puts processes of the host into it; what they start is born there. */
+  async admit(pids: readonly number[]): Promise<void> {
+    for (const folder of this.#plan.folders)
+      for (const pid of pids) await writeFile(join(folder, 'cgroup.procs'), String(pid));
   }
 
   close(): void {
@@ -236,12 +189,20 @@ function readNumber(file: string): number | undefined {
   }
 }
 
-function openIfThere(file: string): number | undefined {
+function openIfThere(file: string, mode: 'r' | 'r+'): number | undefined {
   try {
-    return openSync(file, 'r');
+    return openSync(file, mode);
   } catch {
     // A counter that this kernel lacks, or a cell that is gone.
     return undefined;
+  }
+}
+
+function writeIfAllowed(descriptor: number, value: string): void {
+  try {
+    writeSync(descriptor, value, 0);
+  } catch {
+    // A kernel that lets nobody write there.
   }
 }
 
@@ -329,13 +290,18 @@ async function childFolders(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
 }
 
+/** SECURITY: 0 and 1 would mean our own group or the machine's init. */
+function toPids(members: string): number[] {
+  return members
+    .split('\n')
+    .map(Number)
+    .filter((pid) => pid > 1);
+}
+
 async function killMembers(folder: string): Promise<number> {
   const members = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '');
   let killed = 0;
-  for (const line of members.split('\n')) {
-    const pid = Number(line);
-    // SECURITY: 0 and 1 would hit our own group or the machine's init.
-    if (pid <= 1) continue;
+  for (const pid of toPids(members)) {
     try {
       process.kill(pid, 'SIGKILL');
       killed++;

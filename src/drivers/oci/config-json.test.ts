@@ -22,6 +22,7 @@ const INPUT: ConfigInput = {
       { containerID: 1000, hostID: 1879048195, size: 1 },
     ],
   },
+  capabilities: [],
   limits: DEFAULT_LIMITS,
   readOnly: [
     { source: '/usr', destination: '/usr' },

@@ -34,6 +34,8 @@ export interface ConfigInput {
   readonly rootfs: string;
   readonly identity: CellIdentity;
   readonly limits: Limits;
+  /** What PID 1 and those it starts may do as root of the cell; programs of a cell have none. */
+  readonly capabilities: readonly string[];
   /** Read-only binds, in order: programs, libraries, guest files, devices. */
   readonly readOnly: readonly BindMount[];
   /** Of the spec; one may lie in another that comes before it. */
@@ -70,7 +72,13 @@ export function toConfigJson(input: ConfigInput, paths: MaskablePaths): Record<s
       env: Object.entries(input.env).map(([name, value]) => `${name}=${value}`),
       cwd: input.cwd,
       noNewPrivileges: true,
-      capabilities: { bounding: [], effective: [], inheritable: [], permitted: [], ambient: [] },
+      capabilities: {
+        bounding: input.capabilities,
+        effective: input.capabilities,
+        inheritable: [],
+        permitted: input.capabilities,
+        ambient: [],
+      },
       rlimits: [
         hard('RLIMIT_NOFILE', input.limits.openFiles),
         hard('RLIMIT_CORE', 0),

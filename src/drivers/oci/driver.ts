@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cell, CellSpec, CellSummary, LeftCell } from '../../core/cell.ts';
-import type { Driver, DriverTraits, LastingCells, Probe } from '../../core/driver.ts';
+import type { Driver, DriverTraits, LastingCells, Nest, NestSpec, Probe } from '../../core/driver.ts';
 import { HotcellError, messageOf } from '../../core/errors.ts';
 import { requireOwner } from '../linux/cell-owner.ts';
 import {
@@ -29,6 +29,7 @@ import {
   toRecord,
 } from './lasting-cells.ts';
 import { probeOci } from './probe.ts';
+import { OciNest } from './nest.ts';
 import { reclaimDead } from './reclaim.ts';
 import {
   cgroupPathOf,
@@ -103,6 +104,16 @@ export class OciDriver implements Driver {
     }
   }
 
+  async openNest(spec: NestSpec): Promise<Nest> {
+    if (this.#closed) throw new HotcellError('SHUTTING_DOWN', 'the driver is closed');
+    const site = await this.#openSite();
+    await site.keeper.revive();
+    const id = randomBytes(6).toString('hex');
+    return OciNest.open(site, spec, (outer) =>
+      this.#start(site, id, { ...outer, name: spec.name }, { isNest: true }),
+    );
+  }
+
   async #adopt(record: string, spec: CellSpec): Promise<Cell> {
     if (spec.lasting === undefined) throw new HotcellError('INTERNAL', 'only cells that last can be adopted');
     const site = await this.#openLasting(spec.lasting.store);
@@ -164,8 +175,13 @@ export class OciDriver implements Driver {
     await closeSite(site, this.#options.log);
   }
 
-  async #start(site: OciSite, id: string, spec: CellSpec): Promise<OciCell> {
-    const identity = toIdentity(site, spec);
+  async #start(
+    site: OciSite,
+    id: string,
+    spec: CellSpec,
+    { isNest }: { readonly isNest: boolean } = { isNest: false },
+  ): Promise<OciCell> {
+    const identity = isNest ? site.identities.range() : toIdentity(site, spec);
     const folder = cellFolderOf(site, id);
     const cgroupPath = join(cgroupPathOf(site.instance.id), id);
     const kit = await site.kits.take(identity.host);
@@ -173,7 +189,7 @@ export class OciDriver implements Driver {
       const { cgroups } = site.host;
       if (cgroups.version !== 'none')
         await CellCgroup.create(cgroups, cgroupPath, spec.limits, site.cli.traits);
-      await writeBundle(site, { spec, folder, identity, kit, cgroupPath });
+      await writeBundle(site, { spec, folder, identity, kit, cgroupPath, isNest });
       if (spec.lasting !== undefined) await noteKit(folder, kit);
     } catch (error) {
       await this.#cleanUp(site, { id, spec, kit });
@@ -185,7 +201,8 @@ export class OciDriver implements Driver {
       { id, spec, kit },
       marker === undefined ? undefined : { marker, adopted: false },
     );
-    if (spec.main === undefined) {
+    // Whoever has slots is asked for them first.
+    if (spec.main === undefined && !isNest) {
       await cell.ready();
       await cell.seal();
     }

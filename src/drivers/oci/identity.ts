@@ -1,13 +1,16 @@
 import type { CellOwner } from '../../core/cell.ts';
 import { HotcellError } from '../../core/errors.ts';
+import { CELL_UID } from '../linux/cell-paths.ts';
 import { UnusedIds } from '../linux/unused-ids.ts';
 import type { CellIdentity } from './config-json.ts';
-import { CELL_UID } from './rootfs.ts';
 
 export interface HostIdentity extends CellIdentity {
   /** Who the program is on the host: owner of its FIFOs. */
   readonly host: CellOwner;
 }
+
+/** So many ids has a cell whose runs get one each. */
+export const RANGE = 65_536;
 
 /** Two host ids for every cell, root's and the program's. Without root there is only one id to map: our own. */
 export class IdentityRange {
@@ -26,6 +29,13 @@ export class IdentityRange {
     }
     const root = this.#ids.next();
     return toIdentity(root, { uid: root + 1, gid: root + 1 });
+  }
+
+  /** For a cell whose runs get an id each: it is root of so many. Precondition: we are root. */
+  range(): HostIdentity {
+    const first = this.#ids.next(RANGE);
+    const mappings = [{ containerID: 0, hostID: first, size: RANGE }];
+    return { uid: 0, uidMappings: mappings, gidMappings: mappings, host: { uid: first, gid: first } };
   }
 
   /** For a cell whose files are there already and belong to somebody. */

@@ -2,7 +2,7 @@ import { chmod, cp, mkdir, readdir, readlink, stat, symlink, writeFile } from 'n
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { WORKSPACE_IN_CELL } from '../../core/cell.ts';
-import { GUEST_IN_CELL } from '../linux/cell-paths.ts';
+import { CELL_UID, GUEST_IN_CELL } from '../linux/cell-paths.ts';
 import type { DriverSurroundings } from '../kind.ts';
 import type { BindMount } from './config-json.ts';
 import { FIFO_NAMES } from './fifo-kit.ts';
@@ -28,7 +28,6 @@ const TOOLS = '/opt/hotcell/bin';
 const DEVICES = ['null', 'zero', 'full', 'random', 'urandom'];
 
 export const CHANNEL_IN_CELL = '/run/hotcell';
-export const CELL_UID = 1000;
 
 /** What a program finds in its environment unless the request says otherwise. */
 export const BASE_ENV: Readonly<Record<string, string>> = {
