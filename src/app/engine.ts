@@ -3,6 +3,7 @@ import { HotcellError, messageOf } from '../core/errors.ts';
 import { imageOf } from '../core/language.ts';
 import type { HttpDependencies } from '../http/dependencies.ts';
 import { HotPool } from '../pool/hot-pool.ts';
+import type { NestBounds } from '../pool/nested-cells.ts';
 import type { Strategy } from '../pool/strategy.ts';
 import { Tenants } from '../policy/tenants.ts';
 import { OneShotRuns } from '../runs/runs.ts';
@@ -58,6 +59,7 @@ export async function startEngine(config: Config, hooks: DriverHooks): Promise<E
     clock: SYSTEM_CLOCK,
     log,
     ...config.pool,
+    ...toNests(config),
   });
   const metrics = new Metrics({
     load: () => runs.load,
@@ -129,6 +131,8 @@ export async function startEngine(config: Config, hooks: DriverHooks): Promise<E
         driver_reason: reason,
         runtime: probe.runtime,
         strategy,
+        walls: pool.walls.way,
+        walls_problem: pool.walls.problem ?? null,
         problem: problem ?? null,
       };
     },
@@ -136,6 +140,10 @@ export async function startEngine(config: Config, hooks: DriverHooks): Promise<E
     metricsView: () => metrics.view(),
     close,
   };
+}
+
+function toNests({ pool: { nested, nestSlots, nestRuns, nestAgeMs } }: Config): { nests?: NestBounds } {
+  return nested ? { nests: { slots: nestSlots, runs: nestRuns, ageMs: nestAgeMs } } : {};
 }
 
 function toStrategy(config: Config, { sharesByDefault }: DriverTraits): Strategy {

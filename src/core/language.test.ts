@@ -39,7 +39,12 @@ describe('the command of a hot cell', () => {
   });
 
   test('[CX-02] a language with an interpreter that waits is started with that', () => {
-    const hot = { command: ['lua', '-l', '{guest}/wait.lua', '{filepath}'], env: { LUA_INIT: 'x' } };
+    const hot = {
+      command: ['lua', '-l', '{guest}/wait.lua', '{filepath}'],
+      env: { LUA_INIT: 'x' },
+      boots: true,
+      forks: false,
+    };
     expect(toHotCommand({ ...LUA, hot }, '/tmp/x.lua')).toEqual({
       argv: ['lua', '-l', '{guest}/wait.lua', '/tmp/x.lua'],
       env: { LUA_INIT: 'x' },

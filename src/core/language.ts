@@ -23,6 +23,16 @@ export const Language = z.strictObject({
     .strictObject({
       command: z.array(z.string().min(1)).min(1),
       env: z.record(z.string(), z.string()).default({}),
+      boots: z
+        .boolean()
+        .default(true)
+        .describe('false: walls that wait are enough, since the interpreter is there at once'),
+      forks: z
+        .boolean()
+        .default(false)
+        .describe(
+          'true: once booted, the interpreter can fork copies of itself that wait (see guest/README.md)',
+        ),
     })
     .optional()
     .describe('argv of an interpreter that boots first and waits for the code (see guest/README.md)'),
@@ -45,6 +55,8 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
     hot: {
       command: ['python3', '-u', '{filepath}'],
       env: { PYTHONPATH: '{guest}/bootstrap/python' },
+      boots: true,
+      forks: true,
     },
     package: 'python3',
   },
@@ -57,6 +69,8 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
     hot: {
       command: ['ruby', '-r', '{guest}/bootstrap/ruby.rb', '-r', '{guest}/bootstrap/ruby.rb', '{filepath}'],
       env: {},
+      boots: true,
+      forks: false,
     },
     package: 'ruby',
   },
@@ -65,21 +79,36 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
     image: 'node:24-slim',
     recipe: 'node',
     command: ['node', '{filepath}'],
-    hot: { command: ['node', '-r', '{guest}/bootstrap/node.cjs', '{filepath}'], env: { HOTCELL_BOOT: '1' } },
+    hot: {
+      command: ['node', '-r', '{guest}/bootstrap/node.cjs', '{filepath}'],
+      env: { HOTCELL_BOOT: '1' },
+      boots: true,
+      forks: false,
+    },
   },
   typescript: {
     extension: 'ts',
     image: 'oven/bun:1-slim',
     recipe: 'bun',
     command: ['bun', '--no-install', '{filepath}'],
-    hot: { command: ['bun', '--no-install', '--preload', '{guest}/bootstrap/bun.ts', '{filepath}'], env: {} },
+    hot: {
+      command: ['bun', '--no-install', '--preload', '{guest}/bootstrap/bun.ts', '{filepath}'],
+      env: {},
+      boots: true,
+      forks: false,
+    },
   },
   bash: {
     extension: 'sh',
     image: 'debian:12-slim',
     recipe: 'shell',
     command: ['bash', '{filepath}'],
-    hot: { command: ['bash', '{filepath}'], env: { BASH_ENV: '{guest}/bootstrap/bash.sh' } },
+    hot: {
+      command: ['bash', '{filepath}'],
+      env: { BASH_ENV: '{guest}/bootstrap/bash.sh' },
+      boots: false,
+      forks: false,
+    },
     package: 'bash',
   },
 };
@@ -97,6 +126,13 @@ export function toHotCommand(
       : fill(language.hot.command);
   if (program === undefined) throw new RangeError('a language needs a command');
   return { argv: [program, ...rest], env: { ...language.hot?.env } };
+}
+
+/** The argv that runs a language's file, once that is there. */
+export function toCommand({ command }: Language, filepath: string): [string, ...string[]] {
+  const [program, ...rest] = command.map((word) => word.replaceAll('{filepath}', () => filepath));
+  if (program === undefined) throw new RangeError('a language needs a command');
+  return [program, ...rest];
 }
 
 export function imageOf(language: Language): CellImage {

@@ -1,3 +1,4 @@
+import type { Isolation } from '../core/cell.ts';
 import type { ReachableLimit } from '../core/exec.ts';
 import type { RunRequest, RunResult } from '../runs/run.ts';
 import type { ExecuteReply, ExecuteRequest, LIMIT_HIT } from '../wire/execute.ts';
@@ -42,7 +43,7 @@ export function toExecuteReply(result: RunResult): ExecuteReply {
     file_path: result.filePath,
     ...(result.packages === undefined ? {} : { packages: [...result.packages] }),
     receipt: {
-      isolation: { driver: isolation.driver, runtime: isolation.runtime, enforcement: isolation.enforcement },
+      isolation: toIsolationReply(isolation),
       outcome: result.outcome.kind,
       limit_hit: limitHit === undefined ? null : WIRE_NAME_OF_LIMIT[limitHit],
       wall_time_ms: rounded(wallTimeMs, 3),
@@ -53,6 +54,16 @@ export function toExecuteReply(result: RunResult): ExecuteReply {
       stderr_bytes: result.stderr.totalBytes,
     },
   };
+}
+
+/** As every receipt has it. */
+export function toIsolationReply({
+  driver,
+  runtime,
+  walls = 'runtime',
+  enforcement,
+}: Isolation): ExecuteReply['receipt']['isolation'] {
+  return { driver, runtime, walls, enforcement };
 }
 
 function rounded(value: number, decimals: number): number {

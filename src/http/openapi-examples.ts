@@ -34,6 +34,7 @@ export const EXECUTE_REPLY_EXAMPLE: ExecuteReply = {
     isolation: {
       driver: 'oci',
       runtime: 'crun 1.8.1',
+      walls: 'nested',
       enforcement: enforcedBy('kernel'),
     },
     outcome: 'exited',
@@ -55,6 +56,8 @@ export const HEALTH_EXAMPLE: HealthReply = {
   driver_reason: 'auto: the first choice here',
   runtime: 'crun',
   strategy: 'fresh',
+  walls: 'nested',
+  walls_problem: null,
   problem: null,
 };
 

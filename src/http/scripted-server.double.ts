@@ -60,6 +60,8 @@ export const HEALTH: HealthReply = {
   driver_reason: 'auto: the first choice here',
   runtime: 'none',
   strategy: 'fresh',
+  walls: 'runtime',
+  walls_problem: null,
   problem: null,
 };
 

@@ -3,7 +3,7 @@ import type { Cell, CellFolder } from '../core/cell.ts';
 import type { Driver } from '../core/driver.ts';
 import { HotcellError } from '../core/errors.ts';
 import type { Exec, ExecOutcome, ExecRequest, Usage } from '../core/exec.ts';
-import { imageOf, toHotCommand, type Language } from '../core/language.ts';
+import { imageOf, toCommand, toHotCommand, type Language } from '../core/language.ts';
 import type { Limits } from '../core/limits.ts';
 import { CappedBytes } from '../lib/capped-bytes.ts';
 import { READY_BYTE } from './job-frame.ts';
@@ -34,11 +34,27 @@ export function toCellName(language: string): string {
   return `code-runner-${language}-${randomBytes(2).toString('hex')}`;
 }
 
+/** Does an interpreter boot and wait for the job? Else only its walls do. */
+export function bootsFirst({ hot }: Language): boolean {
+  return hot !== undefined && hot.boots;
+}
+
+/** The command that runs a job whose file is laid down behind walls that wait, and the file. */
+export function planLate(entry: Language): { readonly command: ExecRequest; readonly fileName: string } {
+  const fileName = toFileName(entry);
+  const file = `{workdir}/${fileName}`;
+  return { command: { argv: toCommand(entry, file), env: {}, touch: file }, fileName };
+}
+
 /** The command that waits for a job, and the code file that it is started on. */
 export function planBoot(entry: Language): { readonly command: ExecRequest; readonly fileName: string } {
-  const fileName = `exec_${randomUUID()}.${entry.extension}`;
+  const fileName = toFileName(entry);
   const file = `{workdir}/${fileName}`;
   return { command: { ...toHotCommand(entry, file), touch: file }, fileName };
+}
+
+function toFileName({ extension }: Language): string {
+  return `exec_${randomUUID()}.${extension}`;
 }
 
 /** Makes a cell for one job and waits until its interpreter says that it is ready. */

@@ -9,6 +9,7 @@ import { Semaphore } from '../lib/semaphore.ts';
 import { bootHotCell, type HotCell, type NamedLanguage } from './hot-cell.ts';
 import { LanguagePool } from './language-pool.ts';
 import { SharedCell, sharedCapacity } from './shared-cell.ts';
+import { NestedCells, type NestBounds } from './nested-cells.ts';
 import type { Strategy } from './strategy.ts';
 
 export interface HotPoolOptions {
@@ -16,6 +17,8 @@ export interface HotPoolOptions {
   readonly strategy: Strategy;
   readonly languages: LanguageTable;
   readonly limits: Limits;
+  /** Fresh cells are made inside cells with slots, where that can be. Undefined: each by the driver itself. */
+  readonly nests?: NestBounds;
   /** Cells kept ready per language. */
   readonly size: number;
   /** Cells that boot at the same time: the budget of CPU. */
@@ -54,6 +57,7 @@ export class HotPool {
   readonly #options: HotPoolOptions;
   readonly #pools = new Map<string, LanguagePool>();
   readonly #shared = new Map<string, SharedCell>();
+  readonly #nested = new Map<string, NestedCells>();
   readonly #ownBoots = new Set<Promise<unknown>>();
   readonly #boots: Semaphore;
   readonly #timers: (() => void)[] = [];
@@ -104,10 +108,39 @@ export class HotPool {
   #toBoot(language: NamedLanguage): () => Promise<HotCell> {
     const { driver, limits, log, strategy } = this.#options;
     const inTurn = <T>(task: () => Promise<T>): Promise<T> => this.#boots.run(task);
-    if (strategy === 'fresh') return () => inTurn(() => bootHotCell(driver, language, limits));
+    const bootAlone = (): Promise<HotCell> => inTurn(() => bootHotCell(driver, language, limits));
+    if (strategy === 'fresh') {
+      const nested = this.#toNested(language, bootAlone);
+      return nested === undefined ? bootAlone : () => nested.boot();
+    }
     const shared = new SharedCell({ driver, language, limits, log, inTurn });
     this.#shared.set(language.name, shared);
     return () => shared.boot();
+  }
+
+  #toNested(language: NamedLanguage, bootAlone: () => Promise<HotCell>): NestedCells | undefined {
+    const { clock, driver, limits, log, nests } = this.#options;
+    if (nests === undefined || driver.openNest === undefined) return undefined;
+    const { name } = language;
+    const nested = new NestedCells({
+      ...nests,
+      driver,
+      language,
+      limits,
+      clock,
+      log,
+      bootAlone,
+      inTurn: (task) => this.#boots.run(task),
+      isAwaited: () => this.#pool(name).isAwaited,
+    });
+    this.#nested.set(name, nested);
+    return nested;
+  }
+
+  /** How fresh cells are made; a language that cannot have them nested speaks for all. */
+  get walls(): { readonly way: 'nested' | 'runtime'; readonly problem: string | undefined } {
+    const problem = [...this.#nested.values()].find((nested) => nested.problem !== undefined)?.problem;
+    return { way: this.#nested.size > 0 && problem === undefined ? 'nested' : 'runtime', problem };
   }
 
   async take(language: string, signal: AbortSignal): Promise<Taken> {
@@ -162,6 +195,7 @@ export class HotPool {
 
   /** Boots that failed are tried again once their back-off is over, without a request having to ask for it. */
   #refillAll(): void {
+    for (const nested of this.#nested.values()) nested.tend();
     for (const pool of this.#pools.values()) pool.refill();
   }
 
@@ -171,6 +205,7 @@ export class HotPool {
       if (clock.now() - pool.lastUsedAt < idleMs) continue;
       const removed = await pool.rest();
       await this.#shared.get(language)?.rest();
+      await this.#nested.get(language)?.rest();
       if (removed > 0) log.info({ language, removed }, 'idle cells removed');
     }
   }
@@ -178,7 +213,7 @@ export class HotPool {
   async close(): Promise<void> {
     for (const stop of this.#timers) stop();
     await Promise.all([...this.#pools.values()].map((pool) => pool.close()));
-    await Promise.all([...this.#shared.values()].map((shared) => shared.close()));
+    await Promise.all([...this.#shared.values(), ...this.#nested.values()].map((cells) => cells.close()));
     await Promise.allSettled(this.#ownBoots);
   }
 }

@@ -61,6 +61,11 @@ export class LanguagePool {
     return this.#ready.length + this.#taken > 0 || isRefilling ? 'running' : 'stopped';
   }
 
+  /** Somebody waits for the next cell. */
+  get isAwaited(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   get ready(): number {
     return this.#ready.length;
   }

@@ -37,6 +37,9 @@ export const Receipt = z.object({
   isolation: z.object({
     driver: z.string().describe('what made the cell'),
     runtime: z.string().describe('with which runtime'),
+    walls: z
+      .enum(['nested', 'runtime'])
+      .describe('nested: made for this run inside a cell that waited; runtime: by the runtime itself'),
     enforcement: z
       .record(z.enum(PROMISES), z.enum(['kernel', 'hypervisor', 'supervisor', 'nobody']))
       .describe('who keeps which promise'),
@@ -100,6 +103,10 @@ export const HealthReply = z.object({
   driver_reason: z.string().describe('why this driver'),
   runtime: z.string(),
   strategy: z.enum(['fresh', 'shared']).describe('a cell for every run, or one per language'),
+  walls: z
+    .enum(['nested', 'runtime'])
+    .describe('how fresh cells are made: inside cells that wait, or each by the runtime itself'),
+  walls_problem: z.string().nullable().describe('why they are not nested, where that was wanted'),
   problem: z.string().nullable().describe('why no cell can be made at present'),
 });
 export type HealthReply = z.infer<typeof HealthReply>;

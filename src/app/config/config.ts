@@ -60,6 +60,15 @@ export const Config = z.strictObject({
       .default(Math.max(4, Math.min(64, Math.floor(totalmem() / 2 / (256 * MiB)))))
       .describe('runs at once, all languages together'),
     queue: whole(256, { min: 0, max: 100_000 }).describe('runs that may wait for their turn before 429'),
+    nested: z
+      .boolean()
+      .default(false)
+      .describe('make the fresh cells of runs inside cells that wait, where their walls prove to stand (oci, as root)'),
+    nestSlots: whole(2 * availableParallelism(), { min: 1, max: 64 }).describe(
+      'runs at once in one such cell',
+    ),
+    nestRuns: whole(2000, { min: 1, max: 20_000 }).describe('runs after which a new one takes over'),
+    nestAgeMs: time(minutes(30)).describe('time after which a new one takes over'),
     booting: whole(availableParallelism(), { min: 1, max: 256 }).describe('cells that boot at the same time'),
     memoryBytes: whole(512 * MiB, { min: 0 }).describe('memory that waiting cells may hold together'),
     idleMs: time(minutes(30)).describe('idle time after which the cells of a language are removed'),

@@ -41,7 +41,7 @@ export const SESSION_EXAMPLE: SessionReply = {
   limits: { cpus: 1, memory_mb: 2048, disk_mb: 512, processes: 64 },
   workspace_storage: 'volume',
   default_command: 'npm test',
-  isolation: EXECUTE_REPLY_EXAMPLE.receipt.isolation,
+  isolation: { ...EXECUTE_REPLY_EXAMPLE.receipt.isolation, walls: 'runtime' },
 };
 
 export const SESSION_DETAIL_EXAMPLE: SessionDetailReply = {

@@ -1,6 +1,7 @@
 import type { EgressReport, SessionDetail, SessionRequest, SessionView } from '../../sessions/api.ts';
 import { toIsoTime } from '../../sessions/iso-time.ts';
 import type { EgressReply } from '../../wire/egress.ts';
+import { toIsolationReply } from '../execute-reply.ts';
 import type { CreateSessionRequest, SessionDetailReply, SessionReply } from '../../wire/sessions.ts';
 
 const MiB = 1024 * 1024;
@@ -48,7 +49,7 @@ export function toSessionReply(view: SessionView): SessionReply {
     },
     workspace_storage: view.storage,
     default_command: view.defaultCommand,
-    isolation: { driver: isolation.driver, runtime: isolation.runtime, enforcement: isolation.enforcement },
+    isolation: toIsolationReply(isolation),
   };
 }
 
