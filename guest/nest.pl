@@ -10,7 +10,7 @@ use Nest::Relay qw(all_runs answered begin_run credit end_input forward kill_run
 
 my ($UMOUNT2) = kernel_numbers('umount2');
 my ($EINTR, $EAGAIN, $MNT_DETACH) = (4, 11, 2);
-my ($SETFL, $NONBLOCK, $SETFD) = (4, 2048, 2);
+my ($SETFL, $NONBLOCK, $DUPFD) = (4, 2048, 0);
 my $CHUNK = 65536;
 
 # SECURITY: at its end it kills all it can see, which must be a cell and never the host.
@@ -44,9 +44,8 @@ sub open_slots {
   my $pid = fork;
   die "fork: $!\n" if !defined $pid;
   if (!$pid) {
-    fcntl $_, $SETFD, 0 for $plan_end, map { @$_[0, 3] } @ends;
     local %ENV = (%ENV, map { /^([^=]*)=(.*)$/s ? ($1, $2) : () } @env);
-    $ENV{HOTCELL_NEST} = join ' ', fileno $plan_end, map { join ',', map { fileno $_ } @$_[0, 3] } @ends;
+    $ENV{HOTCELL_NEST} = join ' ', far_up($plan_end), map { join ',', map { far_up($_) } @$_[0, 3] } @ends;
     open STDIN, '<&', $nothing or exit 71;
     open STDOUT, '>&', $words or exit 71;
     open STDERR, '>&', $words or exit 71;
@@ -70,6 +69,9 @@ sub open_slots {
   push @heard, $said, $silence;
   send_frame('R', 0, join ' ', @numbers);
 }
+
+# Open for what is executed, and out of the way of what that opens itself: its programs see which numbers are taken.
+sub far_up { return fcntl($_[0], $DUPFD, 64) // die "dup: $!\n" }
 
 # An end to order at and one to be told at, each with its other side.
 sub two_pipes {

@@ -53,7 +53,11 @@ def self.require(feature)
   script = ObjectSpace.each_object(File).find { |file| !file.closed? && file.path == $0 }
   # Buffered output would be lost when the job is killed.
   STDOUT.sync = true
+  # In a cell with slots this ruby is never given a job: it forks others that are.
+  slots = ENV.delete('HOTCELL_NEST')
+  forks = eval(File.read(feature.sub(/\.rb\z/, '-forks.rb'))) if slots
   GC.start
+  forks&.serve(slots, script)
   STDOUT.syswrite("\x06")
 
   begin

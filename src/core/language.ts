@@ -70,7 +70,7 @@ export const BUILT_IN_LANGUAGES: LanguageTable = {
       command: ['ruby', '-r', '{guest}/bootstrap/ruby.rb', '-r', '{guest}/bootstrap/ruby.rb', '{filepath}'],
       env: {},
       boots: true,
-      forks: false,
+      forks: true,
     },
     package: 'ruby',
   },

@@ -33,7 +33,7 @@ describe.each(['x64', 'arm64'])('on %s', (architecture) => {
 
   test('[SC-03] what makes walls is refused in a run, and not in the cell around it', () => {
     const outer = toOuterProfile(profile).syscalls;
-    for (const name of ['mount', 'umount2', 'unshare', 'sethostname']) {
+    for (const name of ['mount', 'umount2', 'unshare', 'sethostname', 'setns']) {
       expect([name, ask(name, NEWUSER)]).toEqual([name, errno(1)]);
       expect(outer.filter(({ names }) => names.includes(name))).toHaveLength(1);
     }
@@ -66,7 +66,7 @@ test('[SC-03] the cell around the runs may do no more than that', () => {
   const [profile] = of('x64');
   const namesOf = ({ syscalls }: SeccompProfile): string[] => syscalls.flatMap(({ names }) => names);
   const more = namesOf(toOuterProfile(profile)).filter((name) => !namesOf(profile).includes(name));
-  expect(more.toSorted()).toEqual(['mount', 'sethostname', 'umount2', 'unshare']);
+  expect(more.toSorted()).toEqual(['mount', 'sethostname', 'setns', 'umount2', 'unshare']);
 });
 
 test('rules that a filter cannot say are refused instead of dropped', () => {

@@ -3,7 +3,7 @@ import type { SeccompProfile, SeccompRule } from './seccomp.ts';
 import type { SyscallTable } from './syscall-numbers.ts';
 
 /** What makes walls around a run, and no program of a cell may call. */
-const WALL_CALLS = ['mount', 'sethostname', 'umount2', 'unshare'];
+const WALL_CALLS = ['mount', 'sethostname', 'setns', 'umount2', 'unshare'];
 
 /** The profile of a cell whose helpers make walls inside it; each run gets `toInnerFilter` of the same profile on top. */
 export function toOuterProfile(profile: SeccompProfile): SeccompProfile {

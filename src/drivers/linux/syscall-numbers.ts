@@ -32,7 +32,7 @@ const X64 = `
   sched_getparam:143 sched_getscheduler:145 sched_rr_get_interval:148 sched_setaffinity:203
   sched_setattr:314 sched_setparam:142 sched_setscheduler:144 sched_yield:24 seccomp:317 select:23 semctl:66
   semget:64 semop:65 semtimedop:220 sendfile:40 sendmmsg:307 sendmsg:46 sendto:44 set_robust_list:273
-  set_thread_area:205 set_tid_address:218 setfsgid:123 setfsuid:122 setgid:106 setgroups:116 sethostname:170 setitimer:38
+  set_thread_area:205 set_tid_address:218 setfsgid:123 setfsuid:122 setgid:106 setgroups:116 sethostname:170 setitimer:38 setns:308
   setpgid:109 setpriority:141 setregid:114 setresgid:119 setresuid:117 setreuid:113 setrlimit:160 setsid:112
   setsockopt:54 setuid:105 setxattr:188 setxattrat:463 shmat:30 shmctl:31 shmdt:67 shmget:29 shutdown:48
   sigaltstack:131 signalfd:282 signalfd4:289 socket:41 socketpair:53 splice:275 stat:4 statfs:137 statx:332
@@ -74,7 +74,7 @@ const ARM64 = `
   sched_rr_get_interval:127 sched_setaffinity:122 sched_setattr:274 sched_setparam:118
   sched_setscheduler:119 sched_yield:124 seccomp:277 semctl:191 semget:190 semop:193 semtimedop:192
   sendfile:71 sendmmsg:269 sendmsg:211 sendto:206 set_robust_list:99 set_tid_address:96 setfsgid:152
-  setfsuid:151 setgid:144 setgroups:159 sethostname:161 setitimer:103 setpgid:154 setpriority:140 setregid:143 setresgid:149
+  setfsuid:151 setgid:144 setgroups:159 sethostname:161 setitimer:103 setns:268 setpgid:154 setpriority:140 setregid:143 setresgid:149
   setresuid:147 setreuid:145 setrlimit:164 setsid:157 setsockopt:208 setuid:146 setxattr:5 setxattrat:463
   shmat:196 shmctl:195 shmdt:197 shmget:194 shutdown:210 sigaltstack:132 signalfd4:74 socket:198
   socketpair:199 splice:76 statfs:43 statx:291 symlinkat:36 sync:81 sync_file_range:84 syncfs:267
