@@ -50,9 +50,9 @@ testThatNeeds(whyNoEngine())(
     expect(lines).toEqual(shown.stdout.trimEnd().split('\n'));
     for (const line of lines)
       expect(line).toMatch(/^\d\d:\d\d:\d\d worker 0  (info |warn |error) [\x20-\x7e]+$/);
-    expect(lines[0]).toContain(`ready in ${name}`);
+    expect(lines[0]).toContain(name);
     expect(lines.filter((line) => /A (claim|execute) /.test(line)).length).toBeGreaterThan(2);
-    expect(lines.join('\n')).toContain('Bash: echo [secret]');
+    expect(lines.join('\n')).toContain('tool=Bash about=echo [secret]');
     expect(lines.join('\n')).not.toContain(KEY);
     expect(lines.join('\n')).not.toContain('\u001b');
 

@@ -60,7 +60,9 @@ const STEPS = {
   },
   /** With what variables have in place of `$NAME`. */
   say: (words) =>
-    process.stdout.write(`${words.replaceAll(/\$([A-Z_]+)/g, (_, name) => process.env[name])}\n`),
+    process.stdout.write(
+      `${words.replaceAll(/\$([A-Z_]+)/g, (whole, name) => process.env[name] ?? whole)}\n`,
+    ),
   waitOnce: (mark) => (attempt === 1 && !existsSync(`marks/${id}`) ? STEPS.wait(mark) : undefined),
   fill: (path, mebibytes, times) => {
     if (attempt <= times) write(path, Buffer.alloc(mebibytes * 1024 ** 2, 'x'));
@@ -84,7 +86,6 @@ const STEPS = {
     execFileSync('git', ['add', '-A']);
     execFileSync('git', ['commit', '--quiet', '-m', message]);
   },
-  say: (words) => process.stdout.write(`${words}\n`),
   fail: (times) => {
     if (attempt > times) return;
     process.stdout.write(`failed on purpose, attempt ${attempt}\n`);

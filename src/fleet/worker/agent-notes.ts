@@ -76,7 +76,7 @@ export class AgentNotes {
     if (event.kind === 'begun' && event.version !== undefined) {
       const warning = describeBegun(event.version, { site, agent: config.agent });
       if (warning === undefined || !board.noteOnce('agent_version', { warning })) return;
-      log.warn(warning, { ...fields, event: 'agent_version' });
+      log.warn('agent version untried', { ...fields, event: 'agent_version', data: { warning } });
     }
     if (event.kind !== 'tool' && event.kind !== 'text' && event.kind !== 'retry') return;
     if (this.#lines++ >= MOST_LINES) return;

@@ -134,7 +134,7 @@ export function describeTool({ name, about }: Extract<AgentEvent, { kind: 'tool'
 }
 
 /** A price is known only of calls that came to their end. */
-export function describeFigures({
+function describeFigures({
   turns,
   input_tokens: input,
   output_tokens: output,

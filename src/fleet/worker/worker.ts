@@ -169,7 +169,11 @@ export class Worker {
     const { id } = order.task;
     const isTooLarge = code === 'WORKTREE_TOO_LARGE';
     const lost = isTooLarge ? message : (this.#lost ?? (LOSSES.has(code) ? message : undefined));
-    log.error('attempt broken', { task_id: id, event: 'attempt_broken', data: { code, error: message, hint } });
+    log.error('attempt broken', {
+      task_id: id,
+      event: 'attempt_broken',
+      data: { code, error: message, hint },
+    });
     // SECURITY: what it has done to its worktree or to git is gone before others come, too.
     if (lost === undefined) await putAside(order).catch(() => {});
     const taken = await this.#parts.findTaken(id);
