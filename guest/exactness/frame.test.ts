@@ -3,7 +3,19 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
-  type Outcome, bash, folder, frameOf, freshFolder, guest, javascript, python, ruby, run, runHot, typescript } from './harness.ts';
+  type Outcome,
+  bash,
+  folder,
+  frameOf,
+  freshFolder,
+  guest,
+  javascript,
+  python,
+  ruby,
+  run,
+  runHot,
+  typescript,
+} from './harness.ts';
 
 const wait = (words: string[], program: Program): Promise<Outcome> => {
   const file = join(folder, 'exec_test.txt');

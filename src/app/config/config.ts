@@ -63,7 +63,9 @@ export const Config = z.strictObject({
     nested: z
       .boolean()
       .default(false)
-      .describe('make the fresh cells of runs inside cells that wait, where their walls prove to stand (oci, as root)'),
+      .describe(
+        'make the fresh cells of runs inside cells that wait, where their walls prove to stand (oci, as root)',
+      ),
     nestSlots: whole(2 * availableParallelism(), { min: 1, max: 64 }).describe(
       'runs at once in one such cell',
     ),
