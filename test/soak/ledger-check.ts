@@ -20,6 +20,8 @@ export interface Source {
   wake(id: string): Promise<void>;
   /** Another session of a project whose session was lost. */
   reopen(entry: SessionEntry): Promise<SessionEntry>;
+  /** Removes what a session of this project has left, if there was any. */
+  clear(project: string): Promise<void>;
 }
 
 /** Compares what the server tells with what it has acknowledged; empty when all is there. The ledger says afterwards what is. */
@@ -30,6 +32,8 @@ export async function checkLedger(ledger: Ledger, source: Source): Promise<strin
     ...adoptUnanswered(ledger, listed),
     ...checkCommits(ledger),
   ];
+  // One that was made for nobody may have been lost at once; its files wait for the next one of its project.
+  for (const project of ledger.forgetAsked()) await source.clear(project);
   for (const entry of ledger.entries()) {
     const kept = listed.some(({ id }) => id === entry.id);
     const now = kept ? entry : await replaceLost(ledger, source, entry);
@@ -81,7 +85,6 @@ function adoptUnanswered(ledger: Ledger, listed: readonly ListedSession[]): stri
     if (lane === undefined) wrong.push(`session ${id} of ${project} is there, and nobody has asked for it`);
     else ledger.addSession(id, project, lane);
   }
-  ledger.forgetAsked();
   return wrong;
 }
 

@@ -35,6 +35,8 @@ class Remembered implements Source {
     held.files.set('kept', 'work');
     return Promise.resolve(this.ledger.addSession(`${id}-again`, project, lane));
   };
+  readonly cleared: string[] = [];
+  clear = (project: string) => Promise.resolve(void this.cleared.push(project));
 }
 
 /** One session with a file and a command, on both sides. */
@@ -127,4 +129,15 @@ test('[FL-15] a task of a fleet that was committed twice, or never', async () =>
   ]);
   ledger.addFleet('g', ['A'], ['A']);
   expect(await checkLedger(ledger, source)).toEqual([]);
+});
+
+test('one that was asked for, made without an answer and lost: its files are cleared away, and those of no other', async () => {
+  const { ledger, source } = prepare();
+  ledger.askForSession('p2', 1);
+  ledger.askForSession('p3', 1);
+  source.add('s3', 'p3');
+  expect(await checkLedger(ledger, source)).toEqual([]);
+  expect(source.cleared).toEqual(['p2']);
+  expect(await checkLedger(ledger, source)).toEqual([]);
+  expect(source.cleared).toEqual(['p2']);
 });

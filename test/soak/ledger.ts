@@ -79,8 +79,11 @@ export class Ledger {
     return lane;
   }
 
-  forgetAsked(): void {
+  /** The projects of those that nobody knows of. */
+  forgetAsked(): string[] {
+    const projects = [...this.#asked.keys()];
     this.#asked.clear();
+    return projects;
   }
 
   /** As they are now: what is done with them may change which there are. */

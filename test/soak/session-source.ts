@@ -72,4 +72,8 @@ export class SessionSource implements Source {
   async reopen({ project, lane }: SessionEntry): Promise<SessionEntry> {
     return (await openSession(this.#world, project, lane)).entry;
   }
+
+  async clear(project: string): Promise<void> {
+    await (await this.#world.door.create({ project_id: project })).remove();
+  }
 }
