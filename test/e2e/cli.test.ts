@@ -158,6 +158,14 @@ describe('run', () => {
 });
 
 describe('doctor', () => {
+  test('[CX-12, WB-02] says whether fresh cells can be made inside cells that wait', () => {
+    const off = hotcell(['doctor', '--json']);
+    expect(JSON.parse(off.stdout)).toMatchObject({ nests: { asked: false, problem: null } });
+    expect(off.left).toEqual([]);
+    const on = hotcell(['doctor', '--set', 'pool.nested=true']);
+    expect(on.stdout).toContain('are made inside cells that wait, and their walls stand');
+  });
+
   test('[WB-02, SC-04] --json says who keeps which promise, and exits with 0 where the driver can serve', () => {
     const { status, stdout, left } = hotcell(['doctor', '--json']);
     expect({ status, left }).toEqual({ status: 0, left: [] });

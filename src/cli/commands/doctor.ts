@@ -21,9 +21,12 @@ export function addDoctorCommand(program: Command, { terminal, outcome }: Comman
     .action(async (options: SettingsOptions) => {
       const { config } = await readSettings(options, outcome);
       const { inspectHost } = await import('../../app/doctor.ts');
+      const { inspectNests } = await import('../../app/inspect-nests.ts');
       const report = await inspectHost(config);
-      if (options.json === true) terminal.json(report);
-      else terminal.line(renderHostReport(report, terminal.paint));
+      const serving = report.drivers.find(({ chosen, probe }) => chosen && probe.ok);
+      const nests = await inspectNests(config, serving?.name);
+      if (options.json === true) terminal.json({ ...report, nests });
+      else terminal.line(renderHostReport({ ...report, nests }, terminal.paint));
       const works = report.drivers.some((driver) => driver.chosen && driver.probe.ok);
       outcome.exitCode = works ? EXIT_CODES.done : EXIT_CODES.unhealthy;
     });

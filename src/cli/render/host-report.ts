@@ -1,4 +1,5 @@
 import type { HostReport } from '../../app/doctor.ts';
+import type { NestReport } from '../../app/inspect-nests.ts';
 import { PROMISE_MEANING, PROMISES, type EnforcedBy } from '../../core/enforcement.ts';
 import type { Terminal } from '../terminal.ts';
 import { renderNotes } from './ready.ts';
@@ -7,12 +8,15 @@ import { renderTable } from './table.ts';
 type Paints = Terminal['paint'];
 type DriverReport = HostReport['drivers'][number];
 
-export function renderHostReport(report: HostReport, paint: Paints): string {
+export function renderHostReport(report: HostReport & { readonly nests: NestReport }, paint: Paints): string {
   return [
     `Node ${report.node}`,
     ...report.drivers.flatMap((driver) => ['', ...renderDriver(driver, paint)]),
     '',
     ...renderPromises(report.drivers, paint),
+    paint.bold('Fresh cells'),
+    `  ${renderNests(report.nests, paint)}`,
+    '',
     paint.bold('Workspaces of sessions'),
     report.workspaces.storage === 'volume'
       ? `  ${paint.green('✓')} bounded file systems; dependencies outlive their session`
@@ -28,6 +32,14 @@ export function renderHostReport(report: HostReport, paint: Paints): string {
     ...renderLeft(report.left, paint),
     ...renderOtherStores(report.otherStores, paint),
   ].join('\n');
+}
+
+function renderNests({ asked, problem }: NestReport, paint: Paints): string {
+  const each = 'each is made by the runtime';
+  if (problem !== null) return `${paint.yellow('!')} ${each}: ${problem}`;
+  return asked
+    ? `${paint.green('✓')} are made inside cells that wait, and their walls stand`
+    : `${paint.green('✓')} ${each}; they could be made inside cells that wait, which is faster: pool.nested`;
 }
 
 function renderDriver(driver: DriverReport, paint: Paints): string[] {
