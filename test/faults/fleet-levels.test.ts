@@ -171,9 +171,9 @@ describe.concurrent('a level that does not end by itself', { timeout: 240_000 },
       expect(repository.countCommits()).toEqual({ A: 1, B: 1 });
       expect(end.stderr.match(/^fleet: ✓ check (style|last) passed \(\d+s\)$/gm)).toHaveLength(4);
       const { stdout } = await mahabharatha(repository, ['logs', '--event', 'gate_pass']);
-      expect(stdout.match(/ checks {4}info {2}verify check (style|last): pass \(\d+ ms\)$/gm)).toHaveLength(
-        4,
-      );
+      const passed =
+        / checks {4}info {2}verify check ended level=\d check=(style|last) result=pass \(\d+ ms\)$/gm;
+      expect(stdout.match(passed)).toHaveLength(4);
       expect(repository.git('branch', '--list', '*gates*')).toBe('');
       await untilNothingIsLeft(repository, [first, second]);
     },

@@ -306,10 +306,10 @@ export class HostileSite implements AsyncDisposable {
 
   /** Command lines of processes that see folders of the site as their own: those in cells. */
   inCells(): string[] {
-    // Everybody here sees what is mounted in the site.
-    const here = readlinkSync('/proc/self/ns/mnt');
+    // Everybody here sees what is mounted in the site, also helpers with a table of mounts of their own.
+    const here = readlinkSync('/proc/self/ns/pid');
     return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && namespaceOf(name) !== here)
+      .filter((name) => /^\d+$/.test(name) && ![here, undefined].includes(namespaceOf(name)))
       .filter((pid) => readIfThere(`/proc/${pid}/mountinfo`).includes(this.folder))
       .map((pid) => readIfThere(`/proc/${pid}/cmdline`).replaceAll('\0', ' '));
   }
@@ -323,7 +323,7 @@ export class HostileSite implements AsyncDisposable {
 
 function namespaceOf(pid: string): string | undefined {
   try {
-    return readlinkSync(`/proc/${pid}/ns/mnt`);
+    return readlinkSync(`/proc/${pid}/ns/pid`);
   } catch {
     return undefined;
   }

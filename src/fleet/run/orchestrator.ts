@@ -250,8 +250,13 @@ export class Orchestrator {
     this.#run.store.note(event, data);
     this.#run.onEvent(event, data);
     const weight = result === 'pass' || result === 'skip' ? 'info' : required ? 'error' : 'warn';
-    const facts = { phase: 'verify', event, duration_ms: durationMs, data: { level, gate: check } } as const;
-    this.#openLog(CHECKS_NUMBER, 'checks').write(weight, `check ${check}: ${result}`, facts);
+    const facts = {
+      phase: 'verify',
+      event,
+      duration_ms: durationMs,
+      data: { level, check, result },
+    } as const;
+    this.#openLog(CHECKS_NUMBER, 'checks').write(weight, 'check ended', facts);
   }
 
   #pause(error: HotcellError): FleetOutcome {
